@@ -1,0 +1,122 @@
+// The runtime: options, devices, templates, prepare.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernwright/counters.hpp"
+#include "kernwright/device.hpp"
+#include "kernwright/device_memory.hpp"
+#include "kernwright/kernel.hpp"
+#include "kernwright/log.hpp"
+#include "kernwright/result.hpp"
+#include "kernwright/template_source.hpp"
+
+namespace kernwright {
+
+/// How the host interpreter runs a block's threads. See docs/embedding.md.
+enum class HostMode : std::uint8_t {
+  fibers,       ///< Fibers in a seeded random order between barriers; blocks over cores.
+  fibers_asan,  ///< Shared memory as ordinary statics and one exact heap block, one worker: AddressSanitizer sees overruns.
+  threads,      ///< One OS thread a CUDA thread, one block at a time: ThreadSanitizer sees races.
+};
+std::string_view to_string(HostMode mode) noexcept;  ///< "fibers", "fibers-asan", "threads"
+
+struct HostOptions {
+  std::optional<HostMode> mode;                       ///< Else KERNWRIGHT_HOST_MODE, else fibers.
+  std::optional<Bytes> shared_memory;                 ///< Else KERNWRIGHT_HOST_SHARED_BYTES, else 232,448.
+  std::optional<std::uint64_t> seed;                  ///< Order of threads between barriers; else KERNWRIGHT_HOST_SEED, else 1.
+  std::optional<std::string> compiler;                ///< Program name or path; else $CXX, else g++, else clang++.
+  int workers = 0;                                    ///< Threads that run blocks; 0: one a core.
+  double compile_time_limit_seconds = 120;            ///< The compiler is killed after it.
+};
+
+/// Every optional left empty falls back to the environment variable named in docs/embedding.md, then to the default. A value set here wins.
+struct RuntimeOptions {
+  std::optional<std::filesystem::path> store;         ///< The writable store. Else KERNWRIGHT_CACHE_DIR, XDG_CACHE_HOME, HOME/.cache, TMPDIR.
+  bool memory_only = false;                           ///< Use no disk store at all.
+  std::optional<std::filesystem::path> template_folder;  ///< Replaces the embedded templates by a folder laid out like kernel_templates/.
+  std::optional<std::filesystem::path> tuning_folder; ///< Tables read before the embedded ones. Else KERNWRIGHT_TUNING_DIR.
+  std::optional<std::filesystem::path> cuda_driver;   ///< libcuda.so.1. Else KERNWRIGHT_CUDA_DRIVER, else the loader's path.
+  std::optional<std::filesystem::path> nvrtc;         ///< libnvrtc.so. Else KERNWRIGHT_NVRTC, else searched for.
+  std::vector<std::filesystem::path> nvrtc_search_folders;  ///< Folders looked in before the usual places.
+  std::optional<Bytes> shared_memory_limit;           ///< Lowers every device's opt-in limit: proves tiles of smaller devices on larger ones.
+  double compile_time_limit_seconds = 120;            ///< One NVRTC compile is cancelled after it.
+  HostOptions host;
+  LogCallback log;                                    ///< Empty: nothing is logged.
+  std::optional<LogLevel> log_level;                  ///< Else KERNWRIGHT_LOG, else warn.
+};
+
+struct PrepareRequest {
+  std::string template_name;                          ///< As the manifest names it, e.g. "sparse_mla/prefill".
+  Specialisation specialisation;
+  DeviceId device;
+  std::optional<Tile> tile;                           ///< Else the tuning tables', else the manifest's first that is legal.
+  std::size_t params_bytes = 0;                       ///< sizeof the caller's parameter struct; must equal the plan's.
+  std::optional<Tile> after;                          ///< Only candidates behind this one: where a launch was refused after prepare.
+};
+
+/// One compiled thing that a launch list or `warm` can build without the device.
+struct WarmRequest {
+  std::string template_name;
+  Specialisation specialisation;
+  Target target = Target::host();
+  std::optional<Tile> tile;
+  bool fall_backs = true;                             ///< Also build every later candidate that the target's limits allow.
+};
+struct WarmedItem {
+  Tile tile;
+  std::string key;
+  CacheSource cache = CacheSource::built;
+  double compile_ms = 0;
+  ResourceUse resources;
+  Plan plan;
+  std::string skipped;                                ///< Not empty: not built, and why (its plan is above the target's limits).
+  std::string error;                                  ///< Not empty: the build failed with this.
+};
+
+/// A shared handle; every member is thread-safe. Opening it touches neither the driver, nor the compiler, nor the disk: each is opened
+/// when first needed, and its error is the error of the call that needed it.
+class Runtime {
+ public:
+  struct State;
+
+  static Result<Runtime> create(RuntimeOptions options = {});
+
+  /// CUDA devices in the driver's order. driver_unavailable where there is no driver.
+  [[nodiscard]] Result<std::vector<DeviceInfo>> cuda_devices() const;
+  [[nodiscard]] Result<DeviceInfo> device(DeviceId id) const;
+
+  /// Adds a template beside Kernwright's own. A name that exists already with other content is invalid_argument.
+  [[nodiscard]] Result<> register_template(const TemplateSource& source) const;
+  [[nodiscard]] std::vector<std::string> template_names() const;
+
+  /// Slow, once a (template, specialisation, device, tile); later calls answer from memory. Tries the tile asked for, then the fall-backs.
+  /// Errors: invalid_argument, not_found, unsupported, does_not_fit (every candidate, with each one's reason), compile_failed,
+  /// compiler_unavailable, driver_unavailable, load_failed, launch_failed.
+  [[nodiscard]] Result<Kernel> prepare(const PrepareRequest& request) const;
+
+  /// Compiles into the store without loading; needs the compiler, not the device.
+  [[nodiscard]] Result<std::vector<WarmedItem>> warm(const WarmRequest& request) const;
+
+  [[nodiscard]] Counters counters() const;
+  /// The writable store's folder, empty when memory only.
+  [[nodiscard]] std::filesystem::path store_folder() const;
+
+  [[nodiscard]] Result<DeviceBuffer> allocate(DeviceId device, Bytes size) const;
+  [[nodiscard]] Result<Stream> create_stream(DeviceId device) const;
+  [[nodiscard]] Result<Event> create_event(DeviceId device) const;
+
+  /// For the library's own ops and tools; not part of the stable interface.
+  [[nodiscard]] State& state() const noexcept { return *state_; }
+  explicit Runtime(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,91 @@
+// Sparse MLA prefill: attention of each token over the KV rows that its index list selects.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernwright/runtime.hpp"
+#include "kernwright/tensor_view.hpp"
+
+namespace kernwright {
+
+struct SparseMlaPrefillOptions {
+  DeviceId device;
+  int heads = 0;                    ///< Query heads on this rank, 1 to 128.
+  int max_topk = 4096;              ///< The largest K that `run` will be given, 1 to 4096.
+  int d_qk = 576;                   ///< 576 (512 latent + 64 rope) or 512 (no rope part).
+  int d_v = 512;                    ///< 512.
+  DType dtype = DType::bf16;        ///< Of q, kv and out.
+  std::optional<int> group_size;    ///< Union G: tokens that share one gathered union of rows: 0 (off), 2, 4, 8, 16; empty: chosen (`auto`).
+  bool deterministic = false;       ///< Batch-invariant: a token's result depends on nothing but its own inputs. Turns union off.
+  int index_kpool = 1;              ///< Rows that one index stands for. Only 1 is supported; more is refused.
+  std::optional<Tile> tile;         ///< Of the attention kernel; empty: from the tuning tables.
+};
+
+/// All pointers are on the op's device. Strides are in elements.
+struct SparseMlaPrefillArguments {
+  TensorView q;            ///< [T, H, d_qk] bf16; innermost stride 1, others multiples of 8, 16-byte aligned.
+  TensorView kv;           ///< [S, d_qk] bf16; innermost stride 1, row stride a multiple of 8, 16-byte aligned. V is its first 512 columns.
+  TensorView indices;      ///< [T, K] int32, dense. Below 0 or at or above S: an empty slot.
+  TensorView topk_length;  ///< [T] int32 or absent: slots at or past it are not looked at; clamped to [0, K].
+  TensorView attn_sink;    ///< [H] fp32 or absent: a logit (natural units) that joins the denominator only.
+  float sm_scale = 0;      ///< Finite.
+  TensorView out;          ///< [T, H, 512] bf16; innermost stride 1, others multiples of 8, 16-byte aligned.
+  TensorView max_logits;   ///< [T, H] fp32, dense, or absent: the largest scaled logit; -inf where a token selects nothing.
+  TensorView lse;          ///< [T, H] fp32, dense, or absent: natural logarithm of the sum of exp(scaled logits), without the sink;
+                           ///< +inf where a token selects nothing.
+  void* workspace = nullptr;  ///< At least workspace_bytes(T, S), 256-byte aligned; may be null where that is 0.
+  Bytes workspace_size;
+};
+
+/// A prepared op. Cheap to copy, usable from any thread; two streams that run at once need two workspaces.
+class SparseMlaPrefill {
+ public:
+  /// Validates the options and prepares every kernel that `run` may launch. invalid_argument and unsupported name the option, what came
+  /// and what is legal.
+  static Result<SparseMlaPrefill> create(const Runtime& runtime, const SparseMlaPrefillOptions& options);
+
+  /// Enough for any K up to max_topk; 0 per token; at most 256 MiB: a larger T runs in chunks of whole groups inside one `run`.
+  [[nodiscard]] Bytes workspace_bytes(std::int64_t tokens, std::int64_t kv_rows) const noexcept;
+
+  /// Enqueues the whole operation. Legal while the stream captures: a replay reads the indices that are there then.
+  /// A position that a row of `indices` repeats counts once with union, and once per repetition without.
+  /// A selected kv row that is not finite reaches its selectors per token, and every token of the group with union.
+  [[nodiscard]] Result<> run(const SparseMlaPrefillArguments& arguments, StreamHandle stream) const;
+
+  [[nodiscard]] std::optional<int> union_asked() const noexcept;  ///< Empty: auto.
+  [[nodiscard]] int union_used() const noexcept;                  ///< 0 where off.
+  [[nodiscard]] const std::string& union_reason() const noexcept; ///< Why union_used is not union_asked, or how auto chose.
+  /// One report a kernel, in launch order: union build (where union is on), then attention.
+  [[nodiscard]] std::vector<PrepareReport> reports() const;
+  [[nodiscard]] std::vector<Kernel> kernels() const;
+  /// The grid and launch count that `run` would use for this shape, one item a launch, for reports.
+  struct LaunchShape {
+    std::string template_name;
+    Grid grid;
+    int threads = 0;
+    int dynamic_shared = 0;
+  };
+  [[nodiscard]] std::vector<LaunchShape> launch_shapes(std::int64_t tokens, std::int64_t topk, std::int64_t kv_rows) const;
+
+ private:
+  struct State;
+  explicit SparseMlaPrefill(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
+};
+
+/// A debug check: the first token whose row names a valid position twice (union would count it once). Copies `indices` [T, K] int32 (and
+/// `topk_length` [T] where present) from `device` and waits; not for the serving path.
+struct RepeatedPosition {
+  std::int64_t token = 0;
+  std::int32_t position = 0;
+  std::int64_t first_slot = 0;
+  std::int64_t second_slot = 0;
+};
+Result<std::optional<RepeatedPosition>> find_repeated_position(const Runtime& runtime, DeviceId device, const TensorView& indices,
+                                                               const TensorView& topk_length, std::int64_t kv_rows);
+
+}  // namespace kernwright

@@ -1,0 +1,53 @@
+// The file system as the library uses it: one seam, so that tests can make each operation fail.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernwright/result.hpp"
+#include "kernwright/units.hpp"
+
+namespace kernwright {
+
+/// Thread-safe. Errors are `io` (`not_found` where the path does not exist), with the path, the operation and errno's text.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  /// The whole of a regular file; anything else in its place (folder, FIFO, device) is an error, and nothing blocks on it.
+  virtual Result<std::vector<std::byte>> read(const std::filesystem::path& path, Bytes limit) = 0;
+  /// Writes to a unique temporary name in the same folder, flushes, renames over `path`. On error nothing is left behind that can be
+  /// removed, and `path` is as it was.
+  virtual Result<> publish(const std::filesystem::path& path, std::span<const std::byte> bytes) = 0;
+  virtual Result<> create_folders(const std::filesystem::path& path, unsigned mode) = 0;
+  /// Names in the folder, sorted; an absent folder is empty.
+  virtual Result<std::vector<std::string>> list(const std::filesystem::path& folder) = 0;
+  virtual Result<> remove(const std::filesystem::path& path) = 0;
+
+  struct Status {
+    bool regular_file = false;
+    bool folder = false;
+    Bytes size;
+    std::int64_t modified_seconds = 0;  ///< Since the epoch.
+    std::uint32_t owner = 0;
+  };
+  virtual Result<Status> status(const std::filesystem::path& path) = 0;
+
+  static std::shared_ptr<FileSystem> posix();
+};
+
+/// std::string_view over bytes and back.
+inline std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+inline std::span<const std::byte> as_bytes(std::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+}  // namespace kernwright
