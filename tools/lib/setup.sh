@@ -46,10 +46,10 @@ kw_install() {
     fi
   fi
   kw_say "Installing ${missing[*]}"
-  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
   # A stale list often still works, so only the install decides.
-  "${apt[@]}" update </dev/null >&2 || kw_say "apt-get update failed; trying with the package lists that are here."
-  if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >&2; then
+  "${apt[@]}" update </dev/null >/dev/null || kw_say "apt-get update failed; trying with the package lists that are here."
+  if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null; then
     kw_say "apt-get could not install every package (its words are above). Once it can, type:"
     kw_say "  sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]}"
     exit 3
@@ -96,7 +96,7 @@ kw_need_toolkit() {
   local partial="$KW_TOOLKIT.partial.$$"
   rm -rf "$KW_TOOLKIT".partial.*
   mkdir -p "$partial"
-  if python3 -m pip install --quiet --disable-pip-version-check --no-input --no-deps --only-binary=:all: --root-user-action=ignore \
+  if python3 -m pip install --quiet --disable-pip-version-check --no-input --retries 2 --no-deps --only-binary=:all: --root-user-action=ignore \
       --target "$partial" "${KW_CUDA_WHEELS[@]}" </dev/null >&2; then
     rm -rf "$KW_TOOLKIT"
     mv "$partial" "$KW_TOOLKIT"
