@@ -28,24 +28,60 @@ void run_contract(const char* variant, int heads) {
 }  // namespace
 
 // One test case for each head count, so that they run side by side.
-TEST_CASE("sparse MLA on host: portable, 1 head") { run_contract("portable", 1); }
-TEST_CASE("sparse MLA on host: portable, 4 heads") { run_contract("portable", 4); }
-TEST_CASE("sparse MLA on host: portable, 8 heads") { run_contract("portable", 8); }
-TEST_CASE("sparse MLA on host: portable, 12 heads") { run_contract("portable", 12); }
-TEST_CASE("sparse MLA on host: portable, 16 heads") { run_contract("portable", 16); }
-TEST_CASE("sparse MLA on host: portable, 20 heads") { run_contract("portable", 20); }
-TEST_CASE("sparse MLA on host: portable, 32 heads") { run_contract("portable", 32); }
-TEST_CASE("sparse MLA on host: portable, 64 heads") { run_contract("portable", 64); }
-TEST_CASE("sparse MLA on host: portable, 128 heads") { run_contract("portable", 128); }
-TEST_CASE("sparse MLA on host: mma, 1 head") { run_contract("mma", 1); }
-TEST_CASE("sparse MLA on host: mma, 4 heads") { run_contract("mma", 4); }
-TEST_CASE("sparse MLA on host: mma, 8 heads") { run_contract("mma", 8); }
-TEST_CASE("sparse MLA on host: mma, 12 heads") { run_contract("mma", 12); }
-TEST_CASE("sparse MLA on host: mma, 16 heads") { run_contract("mma", 16); }
-TEST_CASE("sparse MLA on host: mma, 20 heads") { run_contract("mma", 20); }
-TEST_CASE("sparse MLA on host: mma, 32 heads") { run_contract("mma", 32); }
-TEST_CASE("sparse MLA on host: mma, 64 heads") { run_contract("mma", 64); }
-TEST_CASE("sparse MLA on host: mma, 128 heads") { run_contract("mma", 128); }
+TEST_CASE("sparse MLA on host: portable, 1 head") {
+  run_contract("portable", 1);
+}
+TEST_CASE("sparse MLA on host: portable, 4 heads") {
+  run_contract("portable", 4);
+}
+TEST_CASE("sparse MLA on host: portable, 8 heads") {
+  run_contract("portable", 8);
+}
+TEST_CASE("sparse MLA on host: portable, 12 heads") {
+  run_contract("portable", 12);
+}
+TEST_CASE("sparse MLA on host: portable, 16 heads") {
+  run_contract("portable", 16);
+}
+TEST_CASE("sparse MLA on host: portable, 20 heads") {
+  run_contract("portable", 20);
+}
+TEST_CASE("sparse MLA on host: portable, 32 heads") {
+  run_contract("portable", 32);
+}
+TEST_CASE("sparse MLA on host: portable, 64 heads") {
+  run_contract("portable", 64);
+}
+TEST_CASE("sparse MLA on host: portable, 128 heads") {
+  run_contract("portable", 128);
+}
+TEST_CASE("sparse MLA on host: mma, 1 head") {
+  run_contract("mma", 1);
+}
+TEST_CASE("sparse MLA on host: mma, 4 heads") {
+  run_contract("mma", 4);
+}
+TEST_CASE("sparse MLA on host: mma, 8 heads") {
+  run_contract("mma", 8);
+}
+TEST_CASE("sparse MLA on host: mma, 12 heads") {
+  run_contract("mma", 12);
+}
+TEST_CASE("sparse MLA on host: mma, 16 heads") {
+  run_contract("mma", 16);
+}
+TEST_CASE("sparse MLA on host: mma, 20 heads") {
+  run_contract("mma", 20);
+}
+TEST_CASE("sparse MLA on host: mma, 32 heads") {
+  run_contract("mma", 32);
+}
+TEST_CASE("sparse MLA on host: mma, 64 heads") {
+  run_contract("mma", 64);
+}
+TEST_CASE("sparse MLA on host: mma, 128 heads") {
+  run_contract("mma", 128);
+}
 
 TEST_CASE("sparse MLA on host: KERNELS' four faults turn the check red") {
   const Runtime runtime = tests::shared_store_runtime();
