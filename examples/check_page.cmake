@@ -1,4 +1,5 @@
 # Compares every block of PAGE that follows a line `<!-- file: PATH -->` with the file PATH in FOLDER, byte for byte.
+cmake_minimum_required(VERSION 3.25)
 file(READ "${PAGE}" rest)
 set(compared 0)
 while(TRUE)
