@@ -22,6 +22,7 @@ struct SparseMlaPrefillOptions {
   std::optional<int> group_size;    ///< Union G: tokens that share one gathered union of rows: 0 (off), 2, 4, 8, 16; empty: chosen (`auto`).
   bool deterministic = false;       ///< Batch-invariant: a token's result depends on nothing but its own inputs. Turns union off.
   int index_kpool = 1;              ///< Rows that one index stands for. Only 1 is supported; more is refused.
+  Bytes workspace_limit = mebibytes(256);  ///< Bounds workspace_bytes(); must hold one group of max_topk rows a token.
   std::optional<Tile> tile;         ///< Of the attention kernel; empty: from the tuning tables.
 };
 
@@ -48,7 +49,7 @@ class SparseMlaPrefill {
   /// and what is legal.
   static Result<SparseMlaPrefill> create(const Runtime& runtime, const SparseMlaPrefillOptions& options);
 
-  /// Enough for any K up to max_topk; 0 per token; at most 256 MiB: a larger T runs in chunks of whole groups inside one `run`.
+  /// Enough for any K up to max_topk; 0 per token; at most workspace_limit: a larger T runs in chunks of whole groups inside one `run`.
   [[nodiscard]] Bytes workspace_bytes(std::int64_t tokens, std::int64_t kv_rows) const noexcept;
 
   /// Enqueues the whole operation. Legal while the stream captures: a replay reads the indices that are there then.
