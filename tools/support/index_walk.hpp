@@ -10,11 +10,12 @@
 namespace kernwright::support {
 
 struct WalkOptions {
-  std::int64_t tokens = 64;             ///< Of one request.
-  std::int64_t batch = 1;               ///< Requests.
-  std::int64_t topk = 64;               ///< K: slots of a token.
-  std::optional<std::int64_t> kv_rows;  ///< Empty: each request has `tokens` rows of its own. Given: all requests select from these rows.
-  double churn = 0.05;                  ///< The share of its rows that a token replaces, 0 to 1.
+  std::int64_t tokens = 64;  ///< Of one request.
+  std::int64_t batch = 1;    ///< Requests.
+  std::int64_t topk = 64;    ///< K: slots of a token.
+  std::optional<std::int64_t> kv_rows =
+      {};               ///< Empty: each request has `tokens` rows of its own. Given: all requests select from these rows.
+  double churn = 0.05;  ///< The share of its rows that a token replaces, 0 to 1.
   std::uint64_t seed = 1;
 };
 

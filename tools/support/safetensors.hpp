@@ -20,10 +20,10 @@ namespace kernwright::support {
 
 struct SafetensorsEntry {
   std::string name;
-  std::string dtype_name;           ///< As the file writes it: "BF16", "F32", "I32", …
-  std::optional<DType> dtype;       ///< Empty where Kernwright has no such type.
-  std::vector<std::int64_t> shape;  ///< Row-major; empty for a scalar.
-  std::uint64_t begin = 0;          ///< Byte range within the data that follows the header.
+  std::string dtype_name;                ///< As the file writes it: "BF16", "F32", "I32", …
+  std::optional<DType> dtype;            ///< Empty where Kernwright has no such type.
+  std::vector<std::int64_t> shape = {};  ///< Row-major; empty for a scalar.
+  std::uint64_t begin = 0;               ///< Byte range within the data that follows the header.
   std::uint64_t end = 0;
   [[nodiscard]] std::uint64_t bytes() const noexcept { return end - begin; }
 };
@@ -83,8 +83,8 @@ class SafetensorsFile {
 struct SafetensorsTensor {
   std::string name;
   DType dtype = DType::bf16;
-  std::vector<std::int64_t> shape;
-  std::span<const std::byte> bytes;
+  std::vector<std::int64_t> shape = {};
+  std::span<const std::byte> bytes = {};
 };
 
 /// Writes a whole file. A regular file, or none, at `path` is replaced in one step once everything is on disk, and is as it was after an

@@ -12,9 +12,9 @@ namespace kernwright::support {
 
 /// The whole output as a kernel wrote it, for all T tokens.
 struct SparseMlaOutput {
-  std::span<const Bf16> out;          ///< [T, H, d_v]
-  std::span<const float> lse;         ///< [T, H], or empty: not checked.
-  std::span<const float> max_logits;  ///< [T, H], or empty: not checked.
+  std::span<const Bf16> out = {};          ///< [T, H, d_v]
+  std::span<const float> lse = {};         ///< [T, H], or empty: not checked.
+  std::span<const float> max_logits = {};  ///< [T, H], or empty: not checked.
 };
 
 inline constexpr double kRowCosineLimit = 0.9999;

@@ -17,11 +17,11 @@ struct SparseMlaProblem {
   std::int64_t topk = 0;     ///< K
   std::int64_t d_qk = 576;
   std::int64_t d_v = 512;
-  std::span<const Bf16> q;                    ///< [T, H, d_qk]
-  std::span<const Bf16> kv;                   ///< [S, d_qk]; V is the first d_v columns.
-  std::span<const std::int32_t> indices;      ///< [T, K]; below 0 or at or above S: an empty slot.
-  std::span<const std::int32_t> topk_length;  ///< [T], clamped to [0, K], or empty: K.
-  std::span<const float> attn_sink;           ///< [H], or empty: none.
+  std::span<const Bf16> q = {};                    ///< [T, H, d_qk]
+  std::span<const Bf16> kv = {};                   ///< [S, d_qk]; V is the first d_v columns.
+  std::span<const std::int32_t> indices = {};      ///< [T, K]; below 0 or at or above S: an empty slot.
+  std::span<const std::int32_t> topk_length = {};  ///< [T], clamped to [0, K], or empty: K.
+  std::span<const float> attn_sink = {};           ///< [H], or empty: none.
   float sm_scale = 0;
 };
 
