@@ -53,7 +53,8 @@ Result<std::vector<Candidate>> ordered_candidates(Attempt& attempt) {
     attempt.state.logger(LogLevel::info, fmt::format("no tuned tile for {} ({}) on {} ({}): running the default", name,
                                                      attempt.specialisation.text(), attempt.device.name, attempt.device.target.name()));
   }
-  if (!match || !match->measured) {
+  // The interpreter's speed is nobody's measure, so nothing is missing there.
+  if (!attempt.device.target.is_host() && (!match || !match->measured)) {
     attempt.state.warn_once(fmt::format("no tile of {} was measured on target {}: its default tiles run", name, attempt.device.target.name()));
   }
   return legal(std::nullopt);

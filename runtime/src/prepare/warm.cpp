@@ -50,7 +50,8 @@ Result<std::vector<WarmedItem>> warm_template(Runtime::State& state, const WarmR
     if (!build) return fail(std::move(build.error()));
     auto obtained = state.artifacts->get_or_build(*build, compiler);
     if (!obtained) {
-      item.error = obtained.error().text();
+      const bool too_large = obtained.error().code == ErrorCode::does_not_fit;
+      (too_large ? item.skipped : item.error) = obtained.error().text();
       continue;
     }
     item.key = obtained->artifact->key.hex();
