@@ -41,7 +41,7 @@ class Store {
     std::string key;  ///< From the file's name.
     Bytes size;
     std::int64_t modified_seconds = 0;
-    ArtifactPointer artifact;  ///< Header fields, log and sources; null where the entry is bad.
+    ArtifactPointer artifact;  ///< Header fields, log and sources, the binary from show() only; null where the entry is bad.
     std::string problem;
   };
   /// Every entry, sorted by key; bad ones too. Reads and verifies each.
