@@ -200,6 +200,7 @@ class ControlImplementation final : public Control {
     s.launch_count = 0;
     const std::lock_guard lock(s.mutex);
     s.limits.clear();
+    s.streams.clear();
     context_stack.clear();
     thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   }

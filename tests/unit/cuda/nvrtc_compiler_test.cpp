@@ -180,11 +180,13 @@ TEST_CASE("nvrtc: an option of the request reaches the compiler, and an unknown 
 TEST_CASE("nvrtc: a compile beyond its time limit is cancelled and says so") {
   if (!nvrtc_present()) return;
   auto compiler = make_compiler(machine_search(), 0.2);
-  // Some seconds' worth of work for the front end and the optimiser.
-  std::string source = "extern \"C\" __global__ void kernel(float* p) {\n";
-  for (int i = 0; i < 30000; ++i)
-    source += "p[" + std::to_string(i * 7 % 997) + "] += sinf(p[" + std::to_string(i) + "]) * cosf(p[" + std::to_string(i + 3) + "]);\n";
-  source += "}\n";
+  // Some seconds' worth of work in many functions: NVRTC asks between its passes, so one huge function would be noticed late.
+  std::string source;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string n = std::to_string(i);
+    source += "extern \"C\" __global__ void k" + n + "(float* p) { for (int j = 0; j < p[0]; ++j) p[j] = sinf(p[j + " + n +
+              "]) / cosf(p[j]); }\n";
+  }
   const auto started = std::chrono::steady_clock::now();
   const auto output = compiler->compile(request(source));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();

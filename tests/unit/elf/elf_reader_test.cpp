@@ -129,13 +129,20 @@ TEST_CASE("elf: a cubin cut at any length, or with any byte damaged, answers or 
     (void)elf::build_id(bytes);
     (void)elf::soname(bytes);
   };
+  const auto expected = elf::kernel_facts(whole, "kernel", 90);
+  REQUIRE(expected.has_value());
+  std::size_t readable = 0;
   // Each copy ends exactly where its allocation does, so that a sanitizer sees one byte too many.
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const std::vector<std::byte> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
-    // The section table stands behind everything that is read: a cut file misses at least its end.
-    CHECK_FALSE(elf::kernel_facts(cut, "kernel", 90).has_value());
+    // Only program headers, which nothing here reads, stand behind the section table: a cut that leaves the facts leaves them right.
+    const auto facts = elf::kernel_facts(cut, "kernel", 90);
+    readable += facts.has_value() ? 1 : 0;
+    if (facts && (facts->registers != expected->registers || facts->static_shared != expected->static_shared))
+      FAIL_CHECK("wrong at " << size);
     if (size % 16 == 0) read_all(cut);
   }
+  CHECK(readable < 1024);
   auto damaged = whole;
   for (std::size_t at = 0; at < whole.size(); ++at) {
     for (const unsigned mask : {0xffU, 0x80U, 0x01U}) {
