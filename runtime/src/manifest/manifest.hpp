@@ -24,6 +24,9 @@ struct ManifestParameter {
   std::optional<ParameterValue> default_value;
 };
 
+/// Why the parameter cannot have this value, as the end of a sentence "parameter 'x' …", with the legal ones; empty where it can.
+std::string parameter_value_problem(const ManifestParameter& parameter, const ParameterValue& value);
+
 struct ManifestVariant {
   std::string name;                         ///< A C++ identifier: it becomes an enumerator of kw::Variant.
   std::string source;                       ///< Virtual name of the .cu.

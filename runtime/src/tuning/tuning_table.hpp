@@ -47,7 +47,10 @@ class TuningTables {
                                                         const DeviceInfo& device) const;
 
  private:
-  std::vector<TuningRow> tiles_;
+  struct FiledRow : TuningRow {
+    std::string file_name;
+  };
+  std::vector<FiledRow> tiles_;
   std::vector<PreferenceRow> preferences_;
 };
 
