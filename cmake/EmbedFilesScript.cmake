@@ -4,7 +4,7 @@ foreach(file IN LISTS FILES)
   file(RELATIVE_PATH name "${BASE}" "${file}")
   file(READ "${file}" hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-  string(REGEX REPLACE "((0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],)?(0x[0-9a-f][0-9a-f],)?(0x[0-9a-f][0-9a-f],)?(0x[0-9a-f][0-9a-f],)?(0x[0-9a-f][0-9a-f],)?(0x[0-9a-f][0-9a-f],)?(0x[0-9a-f][0-9a-f],)?(0x[0-9a-f][0-9a-f],)?)" "\\1\n" bytes "${bytes}")
+  string(REPLACE "0x0a," "0x0a,\n" bytes "${bytes}")  # a line of bytes for a line of text
   string(MAKE_C_IDENTIFIER "file_${name}" symbol)
   string(APPEND arrays "constexpr unsigned char ${symbol}[] = {\n${bytes}0};\n")
   string(APPEND body "    {\"${name}\", {reinterpret_cast<const char*>(${symbol}), sizeof(${symbol}) - 1}},\n")
