@@ -26,7 +26,9 @@ std::string EntryKey::hex() const {
   return text;
 }
 
-std::string content_hash(std::string_view text) { return digest(text).hex(); }
+std::string content_hash(std::string_view text) {
+  return digest(text).hex();
+}
 
 std::string content_hash(std::span<const std::byte> bytes) {
   return content_hash(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));

@@ -32,7 +32,9 @@ FieldEncoder& FieldEncoder::field(std::string_view tag, std::int64_t value) {
   return field(tag, bytes);
 }
 
-EntryKey FieldEncoder::hash() const { return digest(bytes_); }
+EntryKey FieldEncoder::hash() const {
+  return digest(bytes_);
+}
 
 std::string_view FieldDecoder::take(std::size_t size) {
   if (!ok_ || size > rest_.size()) {

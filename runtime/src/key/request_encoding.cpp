@@ -14,7 +14,9 @@ constexpr std::int64_t kCompilerFormat = 1;
 constexpr std::size_t kMostItems = 1U << 20;
 constexpr std::size_t kMostParameters = 1024;
 
-std::string_view as_view(const EntryKey& key) { return {reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size()}; }
+std::string_view as_view(const EntryKey& key) {
+  return {reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size()};
+}
 
 void encode_value(FieldEncoder& fields, const ParameterValue& value) {
   if (const auto* number = std::get_if<std::int64_t>(&value)) {
@@ -24,7 +26,9 @@ void encode_value(FieldEncoder& fields, const ParameterValue& value) {
   }
 }
 
-int decode_axis(FieldDecoder& fields, std::string_view tag) { return static_cast<int>(fields.count(tag, std::numeric_limits<int>::max())); }
+int decode_axis(FieldDecoder& fields, std::string_view tag) {
+  return static_cast<int>(fields.count(tag, std::numeric_limits<int>::max()));
+}
 
 bool is_dtype(std::int64_t value) {
   for (const DType dtype : {DType::bf16, DType::f16, DType::f32, DType::i32, DType::i64, DType::u8}) {

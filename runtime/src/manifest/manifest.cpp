@@ -52,13 +52,15 @@ struct OfferedAxis {
 
 std::string parameter_value_problem(const ManifestParameter& parameter, const ParameterValue& value) {
   if (is_legal(parameter, value)) return {};
-  return fmt::format("is {} {}; legal {}", std::holds_alternative<DType>(value) ? "the dtype" : "the integer", to_string(value), legal_values(parameter));
+  return fmt::format("is {} {}; legal {}", std::holds_alternative<DType>(value) ? "the dtype" : "the integer", to_string(value),
+                     legal_values(parameter));
 }
 
 Result<Specialisation> Manifest::complete(const Specialisation& given) const {
   for (const auto& item : given.items()) {
     if (std::ranges::find(parameters, item.name, &ManifestParameter::name) != parameters.end()) continue;
-    return fail(ErrorCode::invalid_argument, fmt::format("template '{}' has no parameter '{}'; it has: {}", name, item.name, joined_names(parameters)));
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("template '{}' has no parameter '{}'; it has: {}", name, item.name, joined_names(parameters)));
   }
   Specialisation complete;
   for (const auto& parameter : parameters) {
@@ -84,14 +86,16 @@ const ManifestVariant* Manifest::variant(std::string_view wanted) const {
 Result<> Manifest::check_tile(const Tile& tile) const {
   const ManifestVariant* offered = variant(tile.variant);
   if (offered == nullptr) {
-    return fail(ErrorCode::invalid_argument, fmt::format("tile {}: template '{}' has no variant '{}'; it has: {}", tile.text(), name, tile.variant,
-                                                         joined_names(variants)));
+    return fail(ErrorCode::invalid_argument, fmt::format("tile {}: template '{}' has no variant '{}'; it has: {}", tile.text(), name,
+                                                         tile.variant, joined_names(variants)));
   }
-  for (const OfferedAxis& axis : {OfferedAxis{"block_m", tile.block_m, offered->block_m}, OfferedAxis{"block_n", tile.block_n, offered->block_n},
-                                  OfferedAxis{"stages", tile.stages, offered->stages}, OfferedAxis{"warps", tile.warps, offered->warps}}) {
+  for (const OfferedAxis& axis :
+       {OfferedAxis{"block_m", tile.block_m, offered->block_m}, OfferedAxis{"block_n", tile.block_n, offered->block_n},
+        OfferedAxis{"stages", tile.stages, offered->stages}, OfferedAxis{"warps", tile.warps, offered->warps}}) {
     if (std::ranges::find(axis.values, axis.asked) != axis.values.end()) continue;
-    return fail(ErrorCode::invalid_argument, fmt::format("tile {}: variant '{}' of template '{}' does not offer {} = {}; legal are: {}", tile.text(),
-                                                         offered->name, name, axis.name, axis.asked, joined_numbers(axis.values)));
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("tile {}: variant '{}' of template '{}' does not offer {} = {}; legal are: {}", tile.text(), offered->name,
+                            name, axis.name, axis.asked, joined_numbers(axis.values)));
   }
   return {};
 }

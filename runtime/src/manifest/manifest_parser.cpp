@@ -56,8 +56,9 @@ Result<> read_integer_type(TomlReader& reader, ManifestParameter& parameter) {
   auto range = read_parameter_integers(reader, "range");
   if (!range) return fail(std::move(range.error()));
   if (values->empty() == range->empty()) {
-    return fail(reader.error("", fmt::format("parameter '{}' of type int needs either 'range', such as [1, 128], or 'values', such as [2, 4, 8]",
-                                             parameter.name)));
+    return fail(reader.error(
+        "",
+        fmt::format("parameter '{}' of type int needs either 'range', such as [1, 128], or 'values', such as [2, 4, 8]", parameter.name)));
   }
   if (has_duplicate(*values)) return fail(reader.error("values", "names a value twice"));
   if (!range->empty()) {
@@ -105,7 +106,8 @@ Result<ManifestParameter> read_parameter(TomlReader& reader) {
   parameter.name = std::move(*name);
   auto type = reader.string("type");
   if (!type) return fail(std::move(type.error()));
-  if (*type != "int" && *type != "dtype") return fail(reader.error("type", fmt::format("is '{}'; legal are int and dtype", type->substr(0, 40))));
+  if (*type != "int" && *type != "dtype")
+    return fail(reader.error("type", fmt::format("is '{}'; legal are int and dtype", type->substr(0, 40))));
   parameter.is_dtype = *type == "dtype";
   if (auto read = parameter.is_dtype ? read_dtype_type(reader, parameter) : read_integer_type(reader, parameter); !read) {
     return fail(std::move(read.error()));
@@ -149,8 +151,9 @@ Result<int> read_minimum_capability(TomlReader& reader) {
   if (!*text) return kSmallestCapability;
   const int capability = capability_from(**text);
   if (capability >= kSmallestCapability) return capability;
-  return fail(reader.error("minimum_capability", fmt::format("is '{}'; it must be a compute capability of 8.0 or later, such as \"8.0\" or \"12.1\"",
-                                                             (*text)->substr(0, 40))));
+  return fail(reader.error(
+      "minimum_capability",
+      fmt::format("is '{}'; it must be a compute capability of 8.0 or later, such as \"8.0\" or \"12.1\"", (*text)->substr(0, 40))));
 }
 
 Result<std::vector<std::string>> read_targets(TomlReader& reader, int minimum_capability) {

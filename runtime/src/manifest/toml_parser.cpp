@@ -20,7 +20,9 @@
 namespace kernwright {
 namespace {
 
-int line_of(const toml::node& node) { return static_cast<int>(node.source().begin.line); }
+int line_of(const toml::node& node) {
+  return static_cast<int>(node.source().begin.line);
+}
 
 template <class T>
 std::string written(const T& value) {
@@ -80,8 +82,7 @@ std::optional<TomlValue> convert(const toml::node& node, int levels) {
 
 Result<TomlTable> parse_toml(std::string_view text, std::string_view file_name) {
   if (text.size() > kMostTomlBytes) {
-    return fail(ErrorCode::malformed,
-                fmt::format("{}: {} bytes of TOML, at most {} are read", file_name, text.size(), kMostTomlBytes));
+    return fail(ErrorCode::malformed, fmt::format("{}: {} bytes of TOML, at most {} are read", file_name, text.size(), kMostTomlBytes));
   }
   if (const int line = first_line_nested_deeper(text, kMostTomlLevels)) {
     return fail(ErrorCode::malformed,
@@ -98,7 +99,8 @@ Result<TomlTable> parse_toml(std::string_view text, std::string_view file_name) 
                                                     problem.description()));
     }
     auto table = convert_table(parsed.table(), kMostTomlLevels);
-    if (!table) return fail(ErrorCode::malformed, fmt::format("{}: tables and arrays nest deeper than {} levels", file_name, kMostTomlLevels));
+    if (!table)
+      return fail(ErrorCode::malformed, fmt::format("{}: tables and arrays nest deeper than {} levels", file_name, kMostTomlLevels));
     return std::move(*table);
   } catch (const std::exception& problem) {
     // With TOML_EXCEPTIONS=0 only the standard library may throw, for want of memory.

@@ -42,9 +42,9 @@ class TomlReader {
   Result<std::optional<std::string>> optional_string(std::string_view key);
   Result<std::optional<std::int64_t>> optional_integer(std::string_view key);
   Result<std::optional<bool>> optional_boolean(std::string_view key);
-  Result<std::vector<std::string>> strings(std::string_view key);              ///< Absent: empty.
-  Result<std::vector<std::int64_t>> integers(std::string_view key);            ///< Absent: empty.
-  Result<std::vector<TomlReader>> tables(std::string_view key);                ///< [[key]]; absent: empty.
+  Result<std::vector<std::string>> strings(std::string_view key);    ///< Absent: empty.
+  Result<std::vector<std::int64_t>> integers(std::string_view key);  ///< Absent: empty.
+  Result<std::vector<TomlReader>> tables(std::string_view key);      ///< [[key]]; absent: empty.
   Result<std::optional<TomlReader>> optional_table(std::string_view key);
   /// All keys and values of this table as they stand, marking them read.
   const TomlTable& raw();

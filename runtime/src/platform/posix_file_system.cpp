@@ -120,7 +120,8 @@ class PosixFileSystem final : public FileSystem {
     struct stat status {};
     if (::fstat(file.number(), &status) != 0) return failed("stat", path, errno);
     if (!S_ISREG(status.st_mode)) {
-      return fail(ErrorCode::io, fmt::format("cannot read '{}': it is {}, a regular file is needed", path.native(), kind_of(status.st_mode)));
+      return fail(ErrorCode::io,
+                  fmt::format("cannot read '{}': it is {}, a regular file is needed", path.native(), kind_of(status.st_mode)));
     }
     if (static_cast<std::uint64_t>(status.st_size) > limit.count) return too_large(path, limit);
     // One byte more than the size seen, so that the end of the file shows without another call's worth of growth.
@@ -154,7 +155,8 @@ class PosixFileSystem final : public FileSystem {
       }
       return fill_and_rename(path, temporary, file, bytes);
     }
-    return fail(ErrorCode::io, fmt::format("cannot create a temporary file beside '{}': {} random names were all taken", path.native(), kAttempts));
+    return fail(ErrorCode::io,
+                fmt::format("cannot create a temporary file beside '{}': {} random names were all taken", path.native(), kAttempts));
   }
 
   Result<> create_folders(const std::filesystem::path& path, unsigned mode) override {
@@ -215,7 +217,8 @@ class PosixFileSystem final : public FileSystem {
     return fail(ErrorCode::io, fmt::format("cannot read '{}': it is larger than the limit of {} bytes", path.native(), limit.count));
   }
 
-  static Result<> fill_and_rename(const std::filesystem::path& path, const std::string& name, Descriptor& file, std::span<const std::byte> bytes) {
+  static Result<> fill_and_rename(const std::filesystem::path& path, const std::string& name, Descriptor& file,
+                                  std::span<const std::byte> bytes) {
     TemporaryFile temporary(name);
     if (const int code = write_all(file.number(), bytes)) return failed("write", path, code);
     // Before the rename, so that after a power cut the name never stands for a file whose data was lost.
@@ -230,6 +233,8 @@ class PosixFileSystem final : public FileSystem {
 
 }  // namespace
 
-std::shared_ptr<FileSystem> FileSystem::posix() { return std::make_shared<PosixFileSystem>(); }
+std::shared_ptr<FileSystem> FileSystem::posix() {
+  return std::make_shared<PosixFileSystem>();
+}
 
 }  // namespace kernwright

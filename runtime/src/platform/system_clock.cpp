@@ -17,6 +17,8 @@ class SystemClock final : public Clock {
 
 }  // namespace
 
-std::shared_ptr<Clock> Clock::system() { return std::make_shared<SystemClock>(); }
+std::shared_ptr<Clock> Clock::system() {
+  return std::make_shared<SystemClock>();
+}
 
 }  // namespace kernwright

@@ -56,7 +56,8 @@ Result<std::vector<Specialisation::Item>> read_when(TomlReader& row) {
   if (!when) return fail(std::move(when.error()));
   if (!*when) return items;
   for (const auto& [name, value] : (*when)->raw()) {
-    if (const auto problem = identifier_problem(name); !problem.empty()) return fail((*when)->error(name, "as a parameter's name " + problem));
+    if (const auto problem = identifier_problem(name); !problem.empty())
+      return fail((*when)->error(name, "as a parameter's name " + problem));
     const auto dtype = value.string() == nullptr ? std::nullopt : dtype_from_string(*value.string());
     if (value.integer() != nullptr) {
       items.push_back({name, *value.integer()});
@@ -83,7 +84,8 @@ Result<Row> read_common(TomlReader& reader) {
   auto target = reader.string("target");
   if (!target) return fail(std::move(target.error()));
   if (*target != kAnyTarget) {
-    if (auto known = Target::parse(*target); !known) return fail(reader.error("target", "must be \"default\" or a target: " + known.error().message));
+    if (auto known = Target::parse(*target); !known)
+      return fail(reader.error("target", "must be \"default\" or a target: " + known.error().message));
   }
   row.target = std::move(*target);
   auto device = reader.optional_string("device");
@@ -154,13 +156,14 @@ Result<> TuningTables::add(std::string_view toml, std::string_view file_name) {
 
 std::optional<TuningTables::Match> TuningTables::tile(std::string_view template_name, const Specialisation& specialisation,
                                                       const DeviceInfo& device) const {
-  const auto [row, closeness] = best(tiles_, specialisation, device, [&](const TuningRow& each) { return each.template_name == template_name; });
+  const auto [row, closeness] =
+      best(tiles_, specialisation, device, [&](const TuningRow& each) { return each.template_name == template_name; });
   if (row == nullptr) return std::nullopt;
   return Match{row->tile, fmt::format("{} ({})", row->file_name, name_of(closeness)), !row->measured.empty()};
 }
 
-std::optional<PreferenceRow> TuningTables::preference(std::string_view template_name, std::string_view parameter, const Specialisation& known,
-                                                      const DeviceInfo& device) const {
+std::optional<PreferenceRow> TuningTables::preference(std::string_view template_name, std::string_view parameter,
+                                                      const Specialisation& known, const DeviceInfo& device) const {
   const auto wanted = [&](const PreferenceRow& each) { return each.template_name == template_name && each.parameter == parameter; };
   const auto [row, closeness] = best(preferences_, known, device, wanted);
   if (row == nullptr) return std::nullopt;
