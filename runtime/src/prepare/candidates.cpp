@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kernwright {
 namespace {
 
@@ -48,15 +50,20 @@ Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const Tem
   if (tiles.empty()) {
     return fail(ErrorCode::unsupported, fmt::format("template {} has no variant for target {}", manifest.name, target.name()));
   }
-  auto request = plans_request(definition, specialisation, tiles, target);
+  // The list that is compiled is the same whatever is asked for, as far as the fall-back order holds it: one entry of the store serves all.
+  std::vector<Tile> planned = manifest.candidates(std::nullopt, target);
+  if (std::find(planned.begin(), planned.end(), tiles.front()) == planned.end()) planned.push_back(tiles.front());
+  auto request = plans_request(definition, specialisation, planned, target);
   if (!request) return fail(std::move(request.error()));
   auto obtained = state.artifacts->get_or_build(*request, compiler);
   if (!obtained) return fail(std::move(obtained.error()));
 
   std::vector<Candidate> candidates;
-  for (std::size_t i = 0; i < tiles.size(); ++i) {
-    const Plan& plan = obtained->artifact->plans[i];
-    if (plan.legal()) candidates.push_back({tiles[i], plan});
+  for (const Tile& tile : tiles) {
+    const auto place = std::find(planned.begin(), planned.end(), tile);
+    if (place == planned.end()) continue;
+    const Plan& plan = obtained->artifact->plans[static_cast<std::size_t>(place - planned.begin())];
+    if (plan.legal()) candidates.push_back({tile, plan});
   }
   if (asked && (candidates.empty() || candidates.front().tile != *asked)) {
     const bool offered = tiles.front() == *asked;
