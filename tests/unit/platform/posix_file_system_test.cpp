@@ -38,7 +38,7 @@ TEST_CASE("file system: what is published is read back") {
   const TemporaryFolder folder;
   const auto files = FileSystem::posix();
   const auto path = folder.path() / "entry";
-  for (const std::string content : {std::string("old"), std::string(), std::string("a\0b", 3), std::string(300'000, 'x')}) {
+  for (const std::string& content : {std::string("old"), std::string(), std::string("a\0b", 3), std::string(300'000, 'x')}) {
     REQUIRE(files->publish(path, as_bytes(content)));
     CHECK(read_file(path) == content);
     const auto read = files->read(path, {300'000});
