@@ -90,7 +90,7 @@ class HostBackend final : public Backend {
   void destroy_stream(DeviceId, StreamHandle) noexcept override {}
   Result<> synchronize(DeviceId, StreamHandle) override { return {}; }
 
-  bool is_capturing(StreamHandle) override { return false; }
+  bool is_capturing(StreamHandle) noexcept override { return false; }
 
   Result<void*> create_event(DeviceId) override { return new HostEvent; }
   void destroy_event(DeviceId, void* event) noexcept override { delete static_cast<HostEvent*>(event); }
