@@ -1,14 +1,14 @@
 // Fixed-width names and the few macros that differ between NVRTC and a host compiler.
 #pragma once
 
-#if defined(KW_HOST)
-#define KW_INLINE inline
-#define KW_UNROLL
-#define KW_MAY_ALIAS [[gnu::may_alias]]
-#else
+#if defined(__CUDACC__)
 #define KW_INLINE __forceinline__
 #define KW_UNROLL _Pragma("unroll")
 #define KW_MAY_ALIAS
+#else
+#define KW_INLINE inline
+#define KW_UNROLL
+#define KW_MAY_ALIAS [[gnu::may_alias]]
 #endif
 
 namespace kw {
