@@ -2,21 +2,40 @@
 find_package(Threads REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(fmt REQUIRED)
-find_package(tomlplusplus REQUIRED)
+# Not its CMake target: Debian's names a shared library and turns the header-only form off.
+find_path(KERNWRIGHT_TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)
+mark_as_advanced(KERNWRIGHT_TOMLPLUSPLUS_INCLUDE)
 find_package(zstd REQUIRED)
 set(Boost_USE_STATIC_LIBS ON)
 find_package(Boost REQUIRED COMPONENTS context)
 find_path(KERNWRIGHT_XXHASH_INCLUDE xxhash.h REQUIRED)
 mark_as_advanced(KERNWRIGHT_XXHASH_INCLUDE)
 
-# cuda.h and nvrtc.h, at build time only: neither library is ever linked. A toolkit, or the folder that tools/ fill from PyPI.
+# cuda.h and nvrtc.h, at build time only: neither library is ever linked. A toolkit, or the folder that tools/ fill from PyPI
+# (tools/lib/setup.sh looks in the same places). An older toolkit among them is passed over, since only 13 is tested.
+set(KERNWRIGHT_CUDA_MINIMUM 13000)
+function(kernwright_cuda_header_is_recent result_variable folder)
+  file(STRINGS "${folder}/cuda.h" line REGEX "^#define CUDA_VERSION [0-9]+" LIMIT_COUNT 1)
+  string(REGEX MATCH "[0-9]+" version "${line}")
+  if(NOT version OR version LESS KERNWRIGHT_CUDA_MINIMUM)
+    set(${result_variable} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+if(KERNWRIGHT_CUDA_INCLUDE AND NOT EXISTS "${KERNWRIGHT_CUDA_INCLUDE}/cuda.h")
+  unset(KERNWRIGHT_CUDA_INCLUDE CACHE)  # found by an earlier configure, gone since
+  unset(KERNWRIGHT_NVRTC_INCLUDE CACHE)
+endif()
 find_path(KERNWRIGHT_CUDA_INCLUDE cuda.h
-  HINTS ENV CUDA_HOME ENV CUDA_PATH
-  PATHS "${PROJECT_BINARY_DIR}/../toolkit/nvidia/cu13" /usr/local/cuda /usr
-  PATH_SUFFIXES include REQUIRED)
-find_path(KERNWRIGHT_NVRTC_INCLUDE nvrtc.h
-  HINTS "${KERNWRIGHT_CUDA_INCLUDE}" REQUIRED)
+  HINTS ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda "${PROJECT_SOURCE_DIR}/build/toolkit/nvidia/cu13"
+  PATH_SUFFIXES include
+  VALIDATOR kernwright_cuda_header_is_recent)
+find_path(KERNWRIGHT_NVRTC_INCLUDE nvrtc.h PATHS "${KERNWRIGHT_CUDA_INCLUDE}" NO_DEFAULT_PATH)  # a toolkit has both in one folder
 mark_as_advanced(KERNWRIGHT_CUDA_INCLUDE KERNWRIGHT_NVRTC_INCLUDE)
+if(NOT KERNWRIGHT_CUDA_INCLUDE OR NOT KERNWRIGHT_NVRTC_INCLUDE)
+  message(FATAL_ERROR
+    "No cuda.h and nvrtc.h of CUDA 13 or later in CUDA_HOME, CUDA_PATH, /usr/local/cuda, build/toolkit or the system's include folders. "
+    "tools/test fetches them; or set CUDA_HOME to a toolkit, or -DKERNWRIGHT_CUDA_INCLUDE and -DKERNWRIGHT_NVRTC_INCLUDE to the headers' folders.")
+endif()
 
 if(KERNWRIGHT_TOOLS OR KERNWRIGHT_TESTS OR KERNWRIGHT_BENCHMARKS)
   find_package(CLI11 REQUIRED)

@@ -65,6 +65,8 @@ class Backend {
   virtual Result<StreamHandle> create_stream(DeviceId device) = 0;
   virtual void destroy_stream(DeviceId device, StreamHandle stream) noexcept = 0;
   virtual Result<> synchronize(DeviceId device, StreamHandle stream) = 0;
+  /// Whether a capture is going on in the stream; false where that cannot be asked.
+  virtual bool is_capturing(StreamHandle stream) noexcept = 0;
   virtual Result<void*> create_event(DeviceId device) = 0;
   virtual void destroy_event(DeviceId device, void* event) noexcept = 0;
   virtual Result<> record_event(DeviceId device, void* event, StreamHandle stream) = 0;

@@ -1,0 +1,87 @@
+#include "ops/sparse_mla_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "ops/sparse_mla_workspace.hpp"
+
+namespace kernwright {
+namespace {
+
+constexpr std::array kGroupSizes{0, 2, 4, 8, 16};
+
+tl::unexpected<Error> refuse(std::string_view option, const std::string& came, std::string_view legal, std::string_view why = {}) {
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("option {} is {}; legal is {}{}{}", option, came, legal, why.empty() ? "" : ": ", why));
+}
+
+/// The group whose rows (group x heads) come nearest to 64, the tile height that the matrix units fill, without passing it; of a union
+/// of 16 KERNELS has no measurement that favours it. Per token from 64 heads on, where one token fills the tile.
+int unmeasured_group(int heads) {
+  constexpr int kRows = 64;
+  int group = 0;
+  for (const int candidate : {2, 4, 8}) {
+    if (candidate * heads <= kRows) group = candidate;
+  }
+  return group;
+}
+
+}  // namespace
+
+Result<> check_options(const SparseMlaPrefillOptions& options) {
+  if (options.heads < kSmallestHeads || options.heads > kLargestHeads) return refuse("heads", std::to_string(options.heads), "1 to 128");
+  if (options.max_topk < 1 || options.max_topk > kLargestTopk) return refuse("max_topk", std::to_string(options.max_topk), "1 to 4096");
+  if (options.d_qk != 576 && options.d_qk != 512) {
+    return refuse("d_qk", std::to_string(options.d_qk), "576 (512 latent + 64 rope) or 512");
+  }
+  if (options.d_v != kValueColumns) return refuse("d_v", std::to_string(options.d_v), "512");
+  if (options.dtype != DType::bf16) {
+    return refuse("dtype", std::string(to_string(options.dtype)), "bf16", "no variant reads another; packed rows would be misread");
+  }
+  if (options.group_size && std::find(kGroupSizes.begin(), kGroupSizes.end(), *options.group_size) == kGroupSizes.end()) {
+    return refuse("group_size", std::to_string(*options.group_size), "0 (off), 2, 4, 8, 16, or empty for auto");
+  }
+  if (options.index_kpool != 1) return refuse("index_kpool", std::to_string(options.index_kpool), "1", "an index must stand for one row");
+  const int largest_group = options.group_size.value_or(kGroupSizes.back());
+  if (largest_group > 0) {
+    const Bytes one = union_layout(1, largest_group, options.max_topk, std::numeric_limits<std::int64_t>::max()).size;
+    if (options.workspace_limit < one) {
+      return refuse("workspace_limit", std::to_string(options.workspace_limit.count),
+                    std::to_string(one.count) + " bytes, one group, and more");
+    }
+  }
+  return {};
+}
+
+Specialisation prefill_specialisation(const SparseMlaPrefillOptions& options, int group_size) {
+  Specialisation specialisation;
+  specialisation.set("heads", options.heads).set("group_size", group_size).set("d_qk", options.d_qk).set("dtype", options.dtype);
+  return specialisation;
+}
+
+Result<UnionChoice> choose_union(Runtime::State& runtime, const SparseMlaPrefillOptions& options, const DeviceInfo& device) {
+  if (options.deterministic) {
+    const bool asked_off = options.group_size == 0;
+    return UnionChoice{0, asked_off ? "" : "deterministic mode turns union off: a token's sums would depend on its group"};
+  }
+  if (options.group_size) return UnionChoice{*options.group_size, ""};
+  auto tables = runtime.tables();
+  if (!tables) return fail(std::move(tables.error()));
+  Specialisation known;
+  known.set("heads", options.heads).set("d_qk", options.d_qk).set("dtype", options.dtype);
+  if (const auto row = (*tables)->preference(kPrefillTemplate, "group_size", known, device)) {
+    const int group = static_cast<int>(row->value);
+    const int legal_group = group == 1 ? 0 : group;
+    if (std::find(kGroupSizes.begin(), kGroupSizes.end(), legal_group) != kGroupSizes.end()) {
+      return UnionChoice{legal_group, row->measured.empty() ? "auto: a default of the tuning tables" : "auto: measured, " + row->measured};
+    }
+    runtime.warn_once(fmt::format("a tuning table prefers group_size {}, which is not one of 0, 2, 4, 8, 16: ignored", row->value));
+  }
+  const int group = unmeasured_group(options.heads);
+  return UnionChoice{group, fmt::format("auto: {} heads, nothing measured for {}", options.heads, device.name)};
+}
+
+}  // namespace kernwright

@@ -1,0 +1,32 @@
+// The options of sparse MLA prefill: what is legal, and which union G `auto` means.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "kernwright/device.hpp"
+#include "kernwright/sparse_mla_prefill.hpp"
+#include "prepare/runtime_state.hpp"
+
+namespace kernwright {
+
+inline constexpr int kSmallestHeads = 1;
+inline constexpr int kLargestHeads = 128;
+inline constexpr int kLargestTopk = 4096;
+inline constexpr int kValueColumns = 512;
+inline constexpr const char* kPrefillTemplate = "sparse_mla/prefill";
+inline constexpr const char* kUnionBuildTemplate = "sparse_mla/union_build";
+
+Result<> check_options(const SparseMlaPrefillOptions& options);
+
+struct UnionChoice {
+  int group_size = 0;  ///< 0: union off.
+  std::string reason;  ///< Empty where the option's own value is used.
+};
+/// The option, deterministic mode, the tuning tables, then the rule for what nobody measured.
+Result<UnionChoice> choose_union(Runtime::State& runtime, const SparseMlaPrefillOptions& options, const DeviceInfo& device);
+
+/// The parameters of sparse_mla/prefill; group_size 1 is per token.
+Specialisation prefill_specialisation(const SparseMlaPrefillOptions& options, int group_size);
+
+}  // namespace kernwright

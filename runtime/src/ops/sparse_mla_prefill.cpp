@@ -1,0 +1,225 @@
+#include "kernwright/sparse_mla_prefill.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "ops/sparse_mla_arguments.hpp"
+#include "ops/sparse_mla_options.hpp"
+#include "ops/sparse_mla_workspace.hpp"
+#include "ops/stepping_kernel.hpp"
+#include "sparse_mla/prefill_params.cuh"
+#include "sparse_mla/union_build_params.cuh"
+
+namespace kernwright {
+namespace {
+
+using kw::sparse_mla::PrefillParams;
+using kw::sparse_mla::UnionBuildParams;
+
+constexpr std::int64_t kLargestGrid = 0x7fff'ffff;  // blocks in x, CUDA C++ programming guide
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+template <class T>
+T* advance(T* pointer, std::int64_t elements) {
+  return pointer == nullptr ? nullptr : pointer + elements;
+}
+/// bf16 elements behind an untyped pointer.
+void* advance_bf16(void* pointer, std::int64_t elements) {
+  return static_cast<std::uint16_t*>(pointer) + elements;
+}
+
+}  // namespace
+
+struct SparseMlaPrefill::State {
+  Runtime runtime;
+  SparseMlaPrefillOptions options;
+  UnionChoice choice;
+  std::unique_ptr<SteppingKernel> union_build;  ///< Null where union is off.
+  std::unique_ptr<SteppingKernel> prefill;
+
+  [[nodiscard]] int tokens_per_group() const noexcept { return std::max(1, choice.group_size); }
+  [[nodiscard]] std::int64_t head_tiles(const Plan& plan) const noexcept {
+    return ceil_div(options.heads, std::max(1, plan.rows_per_block / tokens_per_group()));
+  }
+  /// Groups of one launch pair: bounded by the grid and, with union, by the workspace.
+  [[nodiscard]] std::int64_t chunk_groups(const CallShape& shape, Bytes workspace) const noexcept {
+    const std::int64_t groups = ceil_div(shape.tokens, tokens_per_group());
+    const std::int64_t grid_bound = kLargestGrid / options.heads;  // holds for every tile that a launch may step down to
+    std::int64_t chunk = std::min(groups, grid_bound);
+    if (union_build) chunk = groups_that_fit(workspace, chunk, choice.group_size, shape.topk, shape.kv_rows);
+    return chunk;
+  }
+  [[nodiscard]] Result<> launch_chunk(const SparseMlaPrefillArguments& arguments, const CallShape& shape, std::int64_t first_group,
+                                      std::int64_t groups, StreamHandle stream, std::span<Event>& marks) const;
+};
+
+Result<SparseMlaPrefill> SparseMlaPrefill::create(const Runtime& runtime, const SparseMlaPrefillOptions& options) {
+  const std::string step = "making the op sparse MLA prefill";
+  if (auto checked = check_options(options); !checked) return fail(std::move(checked.error()).within(step));
+  auto device = runtime.device(options.device);
+  if (!device) return fail(std::move(device.error()).within(step));
+  auto choice = choose_union(runtime.state(), options, *device);
+  if (!choice) return fail(std::move(choice.error()).within(step));
+
+  const auto prepare = [&](const char* name, Specialisation specialisation, std::size_t params_bytes, std::optional<Tile> tile) {
+    return SteppingKernel::create(runtime, {name, std::move(specialisation), options.device, std::move(tile), params_bytes, std::nullopt});
+  };
+  auto state = std::make_shared<State>(State{runtime, options, *choice, nullptr, nullptr});
+  if (state->choice.group_size > 0) {
+    auto build =
+        prepare(kUnionBuildTemplate, Specialisation{}.set("group_size", state->choice.group_size), sizeof(UnionBuildParams), std::nullopt);
+    auto prefill =
+        build ? prepare(kPrefillTemplate, prefill_specialisation(options, state->choice.group_size), sizeof(PrefillParams), options.tile)
+              : Result<std::unique_ptr<SteppingKernel>>(tl::unexpected<Error>(build.error()));
+    if (prefill) {
+      state->union_build = std::move(*build);
+      state->prefill = std::move(*prefill);
+      return SparseMlaPrefill(std::move(state));
+    }
+    if (prefill.error().code != ErrorCode::does_not_fit || options.tile) return fail(std::move(prefill.error()).within(step));
+    state->choice = {0, fmt::format("no tile for a union of {} fits: {}", choice->group_size, prefill.error().message)};
+    runtime.state().warn_once("sparse MLA prefill runs per token: " + state->choice.reason);
+  }
+  auto prefill = prepare(kPrefillTemplate, prefill_specialisation(options, 1), sizeof(PrefillParams), options.tile);
+  if (!prefill) return fail(std::move(prefill.error()).within(step));
+  state->prefill = std::move(*prefill);
+  return SparseMlaPrefill(std::move(state));
+}
+
+Bytes SparseMlaPrefill::workspace_bytes(std::int64_t tokens, std::int64_t kv_rows) const noexcept {
+  if (!state_->union_build || tokens <= 0) return {};
+  const int group = state_->choice.group_size;
+  const std::int64_t rows = std::max<std::int64_t>(kv_rows, 0);
+  const std::int64_t groups =
+      groups_that_fit(state_->options.workspace_limit, ceil_div(tokens, group), group, state_->options.max_topk, rows);
+  return union_layout(groups, group, state_->options.max_topk, rows).size;
+}
+
+Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& a, const CallShape& shape, std::int64_t first_group,
+                                               std::int64_t groups, StreamHandle stream, std::span<Event>& marks) const {
+  const auto mark = [&]() -> Result<> {
+    if (marks.empty()) return {};
+    Event& event = marks.front();
+    marks = marks.subspan(1);
+    return event.record(stream);
+  };
+  const std::int64_t first_token = first_group * tokens_per_group();
+  PrefillParams params{};
+  params.tokens = std::min(groups * tokens_per_group(), shape.tokens - first_token);
+  params.kv_rows = shape.kv_rows;
+  params.topk = static_cast<int>(shape.topk);
+  params.sm_scale = a.sm_scale;
+  params.q_stride_token = a.q.stride[0];
+  params.q_stride_head = a.q.stride[1];
+  params.kv_stride_row = a.kv.stride[0];
+  params.out_stride_token = a.out.stride[0];
+  params.out_stride_head = a.out.stride[1];
+  params.q = advance_bf16(a.q.data, first_token * params.q_stride_token);
+  params.kv = a.kv.data;
+  params.out = advance_bf16(a.out.data, first_token * params.out_stride_token);
+  params.attn_sink = static_cast<const float*>(a.attn_sink.data);
+  params.max_logits = advance(static_cast<float*>(a.max_logits.data), first_token * options.heads);
+  params.lse = advance(static_cast<float*>(a.lse.data), first_token * options.heads);
+  const int* indices = static_cast<const int*>(a.indices.data) + first_token * shape.topk;
+  const int* topk_length = advance(static_cast<const int*>(a.topk_length.data), first_token);
+
+  if (union_build) {
+    const UnionLayout layout = union_layout(groups, choice.group_size, shape.topk, shape.kv_rows);
+    auto* base = static_cast<std::byte*>(a.workspace);
+    UnionBuildParams build{};
+    build.indices = indices;
+    build.topk_length = topk_length;
+    build.union_counts = reinterpret_cast<int*>(base);
+    build.union_rows = reinterpret_cast<int*>(base + layout.rows_offset);
+    build.union_masks = base + layout.masks_offset;
+    build.tokens = params.tokens;
+    build.kv_rows = shape.kv_rows;
+    build.capacity = layout.capacity;
+    build.topk = params.topk;
+    if (auto launched = union_build->launch(Grid{static_cast<std::uint32_t>(groups), 1, 1}, build, stream); !launched) return launched;
+    if (auto marked = mark(); !marked) return marked;
+    params.union_rows = build.union_rows;
+    params.union_masks = build.union_masks;
+    params.union_counts = build.union_counts;
+    params.union_capacity = layout.capacity;
+  } else {
+    params.indices = indices;
+    params.topk_length = topk_length;
+  }
+  const auto grid = [&](const Plan& plan) { return Grid{static_cast<std::uint32_t>(groups * head_tiles(plan)), 1, 1}; };
+  if (auto launched = prefill->launch(grid, params, stream); !launched) return launched;
+  return mark();
+}
+
+Result<> SparseMlaPrefill::run(const SparseMlaPrefillArguments& arguments, StreamHandle stream) const {
+  return run_timed(arguments, stream, {});
+}
+
+Result<> SparseMlaPrefill::run_timed(const SparseMlaPrefillArguments& arguments, StreamHandle stream, std::span<Event> after_launch) const {
+  const auto shape = check_arguments(arguments, state_->options);
+  if (!shape) return tl::unexpected<Error>(shape.error());
+  if (shape->tokens == 0) return {};
+  const std::int64_t groups = ceil_div(shape->tokens, state_->tokens_per_group());
+  const Bytes needed = workspace_bytes(shape->tokens, shape->kv_rows);
+  if (arguments.workspace_size < needed || (needed.count > 0 && arguments.workspace == nullptr)) {
+    return fail(ErrorCode::invalid_argument, fmt::format("argument workspace: {} bytes{}; legal is at least workspace_bytes({}, {}) = {}",
+                                                         arguments.workspace_size.count, arguments.workspace == nullptr ? " at null" : "",
+                                                         shape->tokens, shape->kv_rows, needed.count));
+  }
+  const std::int64_t chunk = state_->chunk_groups(*shape, arguments.workspace_size);
+  for (std::int64_t first = 0; first < groups; first += chunk) {
+    if (auto launched = state_->launch_chunk(arguments, *shape, first, std::min(chunk, groups - first), stream, after_launch); !launched) {
+      return launched;
+    }
+  }
+  return {};
+}
+
+std::optional<int> SparseMlaPrefill::union_asked() const noexcept {
+  return state_->options.group_size;
+}
+int SparseMlaPrefill::union_used() const noexcept {
+  return state_->choice.group_size;
+}
+const std::string& SparseMlaPrefill::union_reason() const noexcept {
+  return state_->choice.reason;
+}
+
+std::vector<Kernel> SparseMlaPrefill::kernels() const {
+  std::vector<Kernel> all;
+  if (state_->union_build) all.push_back(state_->union_build->kernel());
+  all.push_back(state_->prefill->kernel());
+  return all;
+}
+
+std::vector<PrepareReport> SparseMlaPrefill::reports() const {
+  std::vector<PrepareReport> all;
+  for (const Kernel& kernel : kernels()) all.push_back(kernel.report());
+  return all;
+}
+
+std::vector<SparseMlaPrefill::LaunchShape> SparseMlaPrefill::launch_shapes(std::int64_t tokens, std::int64_t topk,
+                                                                           std::int64_t kv_rows) const {
+  std::vector<LaunchShape> shapes;
+  if (tokens <= 0) return shapes;
+  const std::int64_t groups = ceil_div(tokens, state_->tokens_per_group());
+  const std::int64_t chunk = std::max<std::int64_t>(1, state_->chunk_groups({tokens, kv_rows, topk}, workspace_bytes(tokens, kv_rows)));
+  const auto add = [&](const SteppingKernel& kernel, std::int64_t blocks) {
+    const Plan& plan = kernel.plan();
+    shapes.push_back(
+        {kernel.kernel().report().template_name, {static_cast<std::uint32_t>(blocks), 1, 1}, plan.threads, plan.dynamic_shared});
+  };
+  for (std::int64_t first = 0; first < groups; first += chunk) {
+    const std::int64_t count = std::min(chunk, groups - first);
+    if (state_->union_build) add(*state_->union_build, count);
+    add(*state_->prefill, count * state_->head_tiles(state_->prefill->plan()));
+  }
+  return shapes;
+}
+
+}  // namespace kernwright

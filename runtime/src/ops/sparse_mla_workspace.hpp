@@ -1,0 +1,28 @@
+// The workspace of a union: where the rows, masks and counts of a chunk of groups lie.
+#pragma once
+
+#include <cstdint>
+
+#include "kernwright/units.hpp"
+
+namespace kernwright {
+
+inline constexpr std::uint64_t kWorkspaceAlignment = 256;
+
+/// Offsets into the workspace, bytes:
+///   [counts: groups x i32 | rows: groups x capacity x i32 | masks: groups x capacity x ceil(G / 8)], each part aligned to 256.
+struct UnionLayout {
+  std::int64_t groups = 0;
+  std::int64_t capacity = 0;  ///< Rows a union can have: min(G * K, S).
+  std::uint64_t rows_offset = 0;
+  std::uint64_t masks_offset = 0;
+  Bytes size;
+};
+
+/// All extents are at least 0 and group_size is 2, 4, 8 or 16; checked by the caller.
+UnionLayout union_layout(std::int64_t groups, int group_size, std::int64_t topk, std::int64_t kv_rows) noexcept;
+
+/// The largest number of whole groups, at most `groups`, whose layout fits `size`; 0 where not even one does.
+std::int64_t groups_that_fit(Bytes size, std::int64_t groups, int group_size, std::int64_t topk, std::int64_t kv_rows) noexcept;
+
+}  // namespace kernwright

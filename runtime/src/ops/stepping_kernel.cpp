@@ -1,0 +1,23 @@
+#include "ops/stepping_kernel.hpp"
+
+#include "prepare/runtime_state.hpp"
+
+namespace kernwright {
+
+Result<> SteppingKernel::step_behind(const Kernel& refused, StreamHandle stream, Error& error) {
+  if (runtime_.state().backend(request_.device.backend)->is_capturing(stream)) {
+    error.message += "; the stream captures, so no smaller tile is prepared: run the op once outside the capture first";
+    return tl::unexpected<Error>(std::move(error));
+  }
+  const std::lock_guard lock(stepping_);
+  if (&kernel() != &refused) return {};  // another thread stepped down meanwhile
+  PrepareRequest next = request_;
+  next.after = refused.report().tile_fitted;
+  auto kernel = runtime_.prepare(next);
+  if (!kernel) return fail(std::move(kernel.error()));
+  kernels_.push_front(std::move(*kernel));
+  current_.store(&kernels_.front(), std::memory_order_release);
+  return {};
+}
+
+}  // namespace kernwright

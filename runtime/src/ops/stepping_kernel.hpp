@@ -1,0 +1,57 @@
+// A prepared kernel that goes back to prepare when a launch is refused for resources.
+#pragma once
+
+#include <atomic>
+#include <forward_list>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "kernwright/runtime.hpp"
+
+namespace kernwright {
+
+/// Thread-safe. launch() reads one atomic pointer on the way to the kernel; kernels it stepped down from live as long as it does.
+class SteppingKernel {
+ public:
+  static Result<std::unique_ptr<SteppingKernel>> create(const Runtime& runtime, PrepareRequest request) {
+    auto kernel = runtime.prepare(request);
+    if (!kernel) return fail(std::move(kernel.error()));
+    return std::unique_ptr<SteppingKernel>(new SteppingKernel(runtime, std::move(request), std::move(*kernel)));
+  }
+
+  [[nodiscard]] const Kernel& kernel() const noexcept { return *current_.load(std::memory_order_acquire); }
+  [[nodiscard]] const Plan& plan() const noexcept { return kernel().plan(); }
+
+  /// `grid` is a Grid, or computes one from the plan. A launch refused for resources outside a capture prepares the next candidate and
+  /// launches that; while the stream captures it is the error.
+  template <class GridSource, class Params>
+  Result<> launch(const GridSource& grid, const Params& params, StreamHandle stream) {
+    for (;;) {
+      const Kernel& kernel = this->kernel();
+      Result<> launched = kernel.launch(grid_for(grid, kernel.plan()), params, stream);
+      if (launched || launched.error().code != ErrorCode::does_not_fit) return launched;
+      if (auto stepped = step_behind(kernel, stream, launched.error()); !stepped) return stepped;
+    }
+  }
+
+ private:
+  SteppingKernel(const Runtime& runtime, PrepareRequest request, Kernel kernel) : runtime_(runtime), request_(std::move(request)) {
+    kernels_.push_front(std::move(kernel));
+    current_.store(&kernels_.front(), std::memory_order_release);
+  }
+  static Grid grid_for(const Grid& grid, const Plan&) { return grid; }
+  template <class GridSource>
+  static Grid grid_for(const GridSource& grid, const Plan& plan) {
+    return grid(plan);
+  }
+  Result<> step_behind(const Kernel& refused, StreamHandle stream, Error& error);
+
+  Runtime runtime_;
+  PrepareRequest request_;
+  std::mutex stepping_;
+  std::forward_list<Kernel> kernels_;
+  std::atomic<const Kernel*> current_{nullptr};
+};
+
+}  // namespace kernwright

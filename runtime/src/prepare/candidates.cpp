@@ -1,0 +1,84 @@
+#include "prepare/candidates.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kernwright {
+namespace {
+
+constexpr int kThreadsPerBlock = 1024;  // every compute capability since 2.0, CUDA C++ programming guide
+
+std::string tile_list(const std::vector<Candidate>& candidates) {
+  std::string list;
+  for (const Candidate& candidate : candidates) list += fmt::format("{}{}", list.empty() ? "" : ", ", candidate.tile.text());
+  return list.empty() ? "none" : list;
+}
+
+}  // namespace
+
+BlockLimits limits_of(const DeviceInfo& device) {
+  return {device.name, device.shared_memory_per_block, device.max_threads_per_block};
+}
+
+Result<BlockLimits> limits_of(Runtime::State& state, const Target& target) {
+  if (target.is_host()) {
+    auto host = state.device(DeviceId::host());
+    if (!host) return fail(std::move(host.error()));
+    return limits_of(*host);
+  }
+  Bytes shared{static_cast<std::uint64_t>(target.shared_memory_bytes())};
+  if (state.options.shared_memory_limit) shared = std::min(shared, *state.options.shared_memory_limit);
+  return BlockLimits{target.name(), shared, kThreadsPerBlock};
+}
+
+std::string over_limit(const Plan& plan, const BlockLimits& limits) {
+  if (static_cast<std::uint64_t>(plan.dynamic_shared) > limits.shared_memory.count) {
+    return fmt::format("needs {} bytes of dynamic shared memory a block, {} offers {}", plan.dynamic_shared, limits.owner,
+                       limits.shared_memory.count);
+  }
+  if (plan.threads > limits.max_threads) {
+    return fmt::format("needs {} threads a block, {} offers {}", plan.threads, limits.owner, limits.max_threads);
+  }
+  return {};
+}
+
+Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const TemplateDefinition& definition,
+                                                const Specialisation& specialisation, const std::optional<Tile>& asked,
+                                                const Target& target, Compiler& compiler) {
+  const Manifest& manifest = definition.manifest;
+  if (asked) {
+    if (auto checked = manifest.check_tile(*asked); !checked) return fail(std::move(checked.error()));
+  }
+  const std::vector<Tile> tiles = manifest.candidates(asked, target);
+  if (tiles.empty()) {
+    return fail(ErrorCode::unsupported, fmt::format("template {} has no variant for target {}", manifest.name, target.name()));
+  }
+  // The list that is compiled is the same whatever is asked for, as far as the fall-back order holds it: one entry of the store serves all.
+  std::vector<Tile> planned = manifest.candidates(std::nullopt, target);
+  if (std::find(planned.begin(), planned.end(), tiles.front()) == planned.end()) planned.push_back(tiles.front());
+  auto request = plans_request(definition, specialisation, planned, target);
+  if (!request) return fail(std::move(request.error()));
+  auto obtained = state.artifacts->get_or_build(*request, compiler);
+  if (!obtained) return fail(std::move(obtained.error()));
+
+  std::vector<Candidate> candidates;
+  for (const Tile& tile : tiles) {
+    const auto place = std::find(planned.begin(), planned.end(), tile);
+    if (place == planned.end()) continue;
+    const Plan& plan = obtained->artifact->plans[static_cast<std::size_t>(place - planned.begin())];
+    if (plan.legal()) candidates.push_back({tile, plan});
+  }
+  if (asked && (candidates.empty() || candidates.front().tile != *asked)) {
+    const bool offered = tiles.front() == *asked;
+    return fail(offered ? ErrorCode::invalid_argument : ErrorCode::unsupported,
+                fmt::format("tile {} is not legal for {} ({}){}; legal tiles of the fall-back order are: {}", asked->text(), manifest.name,
+                            specialisation.text(), offered ? "" : fmt::format(" on target {}", target.name()), tile_list(candidates)));
+  }
+  if (candidates.empty()) {
+    return fail(ErrorCode::unsupported, fmt::format("no tile of template {} is legal for {}", manifest.name, specialisation.text()));
+  }
+  return candidates;
+}
+
+}  // namespace kernwright

@@ -1,0 +1,246 @@
+#include "prepare/dispatcher.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "prepare/candidates.hpp"
+#include "prepare/kernel_state.hpp"
+
+namespace kernwright {
+namespace {
+
+/// One prepare: what stays the same while candidates are tried.
+struct Attempt {
+  Runtime::State& state;
+  const PrepareRequest& request;
+  std::shared_ptr<const TemplateDefinition> definition;
+  Specialisation specialisation;
+  DeviceInfo device;
+  std::shared_ptr<Backend> backend;
+};
+
+Result<Attempt> begin(Runtime::State& state, const PrepareRequest& request) {
+  auto templates = state.templates();
+  if (!templates) return fail(std::move(templates.error()));
+  auto definition = (*templates)->find(request.template_name);
+  if (!definition) return fail(std::move(definition.error()));
+  auto specialisation = (*definition)->manifest.complete(request.specialisation);
+  if (!specialisation) return fail(std::move(specialisation.error()));
+  auto device = state.device(request.device);
+  if (!device) return fail(std::move(device.error()));
+  return Attempt{state, request, *definition, *specialisation, *device, state.backend(request.device.backend)};
+}
+
+/// The candidates in order and the tile that counts as asked for (the first). A table's tile that is not legal is passed over with a note.
+Result<std::vector<Candidate>> ordered_candidates(Attempt& attempt) {
+  Compiler& compiler = attempt.backend->compiler();
+  const auto legal = [&](const std::optional<Tile>& asked) {
+    return legal_candidates(attempt.state, *attempt.definition, attempt.specialisation, asked, attempt.device.target, compiler);
+  };
+  if (attempt.request.tile) return legal(attempt.request.tile);
+
+  auto tables = attempt.state.tables();
+  if (!tables) return fail(std::move(tables.error()));
+  const std::string& name = attempt.definition->manifest.name;
+  const auto match = (*tables)->tile(name, attempt.specialisation, attempt.device);
+  if (match) {
+    auto candidates = legal(match->tile);
+    if (candidates) return candidates;
+    if (candidates.error().code != ErrorCode::invalid_argument && candidates.error().code != ErrorCode::unsupported) return candidates;
+    attempt.state.warn_once(fmt::format("tuning table {} names a tile that is ignored: {}", match->source, candidates.error().text()));
+  } else {
+    attempt.state.logger(LogLevel::info, fmt::format("no tuned tile for {} ({}) on {} ({}): running the default", name,
+                                                     attempt.specialisation.text(), attempt.device.name, attempt.device.target.name()));
+  }
+  // The interpreter's speed is nobody's measure, so nothing is missing there.
+  if (!attempt.device.target.is_host() && (!match || !match->measured)) {
+    attempt.state.warn_once(
+        fmt::format("no tile of {} was measured on target {}: its default tiles run", name, attempt.device.target.name()));
+  }
+  return legal(std::nullopt);
+}
+
+struct Loaded {
+  std::unique_ptr<LoadedKernel> kernel;
+  Obtained obtained;
+  Plan plan;
+};
+
+Result<Loaded> load_once(const Attempt& attempt, Obtained obtained) {
+  auto kernel = attempt.backend->load(attempt.device, *obtained.artifact);
+  if (!kernel) return fail(std::move(kernel.error()));
+  const Plan plan = obtained.artifact->plans.front();
+  return Loaded{std::move(*kernel), std::move(obtained), plan};
+}
+
+/// Obtains, loads and fits one candidate. does_not_fit: try the next one; any other error is final.
+Result<Loaded> try_candidate(const Attempt& attempt, const Candidate& candidate) {
+  if (std::string problem = over_limit(candidate.plan, limits_of(attempt.device)); !problem.empty()) {
+    return fail(ErrorCode::does_not_fit, std::move(problem));
+  }
+  if (static_cast<std::size_t>(candidate.plan.params_bytes) != attempt.request.params_bytes) {
+    return fail(ErrorCode::load_failed,
+                fmt::format("the kernel's parameter struct has {} bytes, the caller's {}: they were not made from the same header",
+                            candidate.plan.params_bytes, attempt.request.params_bytes));
+  }
+  auto request = kernel_request(*attempt.definition, attempt.specialisation, candidate.tile, attempt.device.target);
+  if (!request) return fail(std::move(request.error()));
+  Compiler& compiler = attempt.backend->compiler();
+  auto obtained = attempt.state.artifacts->get_or_build(*request, compiler);
+  if (!obtained) return fail(std::move(obtained.error()));
+
+  const bool from_store = obtained->source == CacheSource::store;
+  auto loaded = load_once(attempt, std::move(*obtained));
+  if (!loaded && loaded.error().code == ErrorCode::load_failed && from_store) {
+    // The entry verified, yet the driver refuses it: one build anew settles whether the entry or the machine is at fault.
+    attempt.state.logger(LogLevel::warn, fmt::format("an entry of the store is refused and is built anew: {}", loaded.error().text()));
+    auto rebuilt = attempt.state.artifacts->rebuild(*request, compiler);
+    if (!rebuilt) return fail(std::move(rebuilt.error()));
+    loaded = load_once(attempt, std::move(*rebuilt));
+  }
+  if (!loaded) return loaded;
+  if (loaded->plan != candidate.plan) {
+    return fail(
+        ErrorCode::load_failed,
+        "the plan inside the kernel is not the plan that its header gives: kw_plan must be kw::make_plan(kw::specialisation, kw::tile)");
+  }
+  if (auto fitted = loaded->kernel->fit(loaded->plan); !fitted) return fail(std::move(fitted.error()));
+  return loaded;
+}
+
+Kernel finish(const Attempt& attempt, Loaded loaded, const Tile& asked, const Tile& fitted, std::string reason, bool recorded) {
+  auto state = std::make_shared<Kernel::State>();
+  state->backend = attempt.backend;
+  state->plan = loaded.plan;
+  PrepareReport& report = state->report;
+  report.template_name = attempt.definition->manifest.name;
+  report.specialisation = attempt.specialisation;
+  report.target = attempt.device.target;
+  report.device = attempt.device.id;
+  report.tile_asked = asked;
+  report.tile_fitted = fitted;
+  report.fit_reason = std::move(reason);
+  report.fit_recorded = recorded;
+  report.cache = loaded.obtained.source;
+  report.compile_ms = loaded.obtained.compile_ms;
+  report.key = loaded.obtained.artifact->key.hex();
+  report.resources = loaded.obtained.artifact->resources;
+  state->loaded = std::move(loaded.kernel);
+  state->launches = attempt.state.counters->launches_of(report.template_name);
+  return Kernel(std::move(state));
+}
+
+/// Reads and writes the fit of one prepare; without a store it does nothing.
+class FitRecord {
+ public:
+  static Result<FitRecord> open(const Attempt& attempt, const Tile& asked) {
+    FitRecord record(attempt, asked);
+    auto identity = attempt.backend->compiler().identity();
+    if (!identity) return fail(std::move(identity.error()));
+    record.compiler_ = std::move(*identity);
+    auto request = kernel_request(*attempt.definition, attempt.specialisation, asked, attempt.device.target);
+    if (!request) return fail(std::move(request.error()));
+    record.key_ = fit_key(attempt.definition->digest, *request, attempt.device, record.compiler_, asked);
+    return record;
+  }
+
+  /// The recorded fit whose tile is still offered behind the tile asked for.
+  std::optional<Fit> read(const std::vector<Candidate>& candidates) {
+    if (!attempt_.state.store) return std::nullopt;
+    std::string problem;
+    auto fit = attempt_.state.store->read_fit(key_, &problem);
+    if (!problem.empty()) attempt_.state.logger(LogLevel::warn, fmt::format("fit {} is ignored: {}", key_.hex(), problem));
+    if (!fit || fit->asked != asked_ || fit->fitted == asked_) return std::nullopt;
+    const bool offered = std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.tile == fit->fitted; });
+    if (!offered) return std::nullopt;
+    count(attempt_.state.counters->fits_read);
+    return fit;
+  }
+
+  void write(const Tile& fitted, const std::string& reason) {
+    if (!attempt_.state.store) return;
+    const DeviceInfo& device = attempt_.device;
+    const Fit fit{attempt_.definition->manifest.name,
+                  attempt_.specialisation.text(),
+                  device.target.name(),
+                  device.name,
+                  device.capability_major,
+                  device.capability_minor,
+                  device.shared_memory_per_block,
+                  compiler_.name + " " + compiler_.version,
+                  asked_,
+                  fitted,
+                  reason};
+    if (auto written = attempt_.state.store->publish_fit(key_, fit); written) {
+      count(attempt_.state.counters->fits_written);
+    } else {
+      count(attempt_.state.counters->store_warnings);
+      attempt_.state.warn_once(fmt::format("a fit could not be written; the next process steps down again: {}", written.error().text()));
+    }
+  }
+
+ private:
+  FitRecord(const Attempt& attempt, Tile asked) : attempt_(attempt), asked_(std::move(asked)) {}
+  const Attempt& attempt_;
+  Tile asked_;
+  CompilerIdentity compiler_;
+  FitKey key_;
+};
+
+Result<Kernel> step_down(Attempt& attempt, const std::vector<Candidate>& candidates) {
+  const Tile asked = candidates.front().tile;
+  auto record = FitRecord::open(attempt, asked);
+  if (!record) return fail(std::move(record.error()));
+
+  std::string reasons;
+  const auto passed_over = [&](const Tile& tile, const Error& error) {
+    count(attempt.state.counters->step_downs);
+    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", tile.text(), error.message);
+  };
+  std::size_t first = 0;
+  if (attempt.request.after) {
+    const auto behind =
+        std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.tile == *attempt.request.after; });
+    if (behind != candidates.end()) first = static_cast<std::size_t>(behind - candidates.begin()) + 1;
+    reasons = fmt::format("{}: a launch was refused for resources", attempt.request.after->text());
+  } else if (const auto fit = record->read(candidates)) {
+    const auto known = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.tile == fit->fitted; });
+    auto loaded = try_candidate(attempt, *known);
+    if (loaded) return finish(attempt, std::move(*loaded), asked, fit->fitted, fit->reason, true);
+    if (loaded.error().code != ErrorCode::does_not_fit) return fail(std::move(loaded.error()));
+  }
+
+  for (std::size_t i = first; i < candidates.size(); ++i) {
+    const Tile& tile = candidates[i].tile;
+    auto loaded = try_candidate(attempt, candidates[i]);
+    if (loaded) {
+      if (tile != asked) {
+        attempt.state.logger(LogLevel::info, fmt::format("{}: {} fits; {}", attempt.definition->manifest.name, tile.text(), reasons));
+        record->write(tile, reasons);
+      }
+      return finish(attempt, std::move(*loaded), asked, tile, tile == asked ? std::string{} : reasons, false);
+    }
+    if (loaded.error().code != ErrorCode::does_not_fit) return fail(std::move(loaded.error()).within("tile " + tile.text()));
+    passed_over(tile, loaded.error());
+  }
+  return fail(ErrorCode::does_not_fit,
+              fmt::format("no tile of {} ({}) fits {} ({}): {}", attempt.definition->manifest.name, attempt.specialisation.text(),
+                          attempt.device.name, attempt.device.target.name(), reasons));
+}
+
+}  // namespace
+
+Result<Kernel> prepare_kernel(Runtime::State& state, const PrepareRequest& request) {
+  const std::string step =
+      fmt::format("preparing {} ({}) on {}", request.template_name, request.specialisation.text(), to_string(request.device));
+  auto attempt = begin(state, request);
+  if (!attempt) return fail(std::move(attempt.error()).within(step));
+  auto candidates = ordered_candidates(*attempt);
+  if (!candidates) return fail(std::move(candidates.error()).within(step));
+  auto kernel = step_down(*attempt, *candidates);
+  if (!kernel) return fail(std::move(kernel.error()).within(step));
+  return kernel;
+}
+
+}  // namespace kernwright

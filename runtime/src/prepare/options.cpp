@@ -1,0 +1,97 @@
+#include "prepare/options.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <utility>
+
+namespace kernwright {
+namespace {
+
+constexpr Bytes kDefaultHostSharedMemory{232'448};  // what a block may have on sm_90 and sm_100
+
+/// An empty variable counts as unset.
+std::optional<std::string> environment(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return std::string(value);
+}
+
+void fill_path(std::optional<std::filesystem::path>& option, const char* variable) {
+  if (option) return;
+  if (auto value = environment(variable)) option = *value;
+}
+
+Result<std::optional<std::uint64_t>> environment_number(const char* variable) {
+  const auto text = environment(variable);
+  if (!text) return std::optional<std::uint64_t>{};
+  std::uint64_t value = 0;
+  const auto [end, problem] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (problem != std::errc{} || end != text->data() + text->size()) {
+    return fail(ErrorCode::invalid_argument, fmt::format("{}={}: not a whole number from 0 to 2^64 - 1", variable, *text));
+  }
+  return std::optional<std::uint64_t>{value};
+}
+
+/// One of an enumeration's written forms.
+template <class Enum, std::size_t N>
+Result<std::optional<Enum>> environment_choice(const char* variable, const std::array<Enum, N>& choices) {
+  const auto text = environment(variable);
+  if (!text) return std::optional<Enum>{};
+  std::string legal;
+  for (const Enum choice : choices) {
+    if (*text == to_string(choice)) return std::optional<Enum>{choice};
+    legal += fmt::format("{}{}", legal.empty() ? "" : ", ", to_string(choice));
+  }
+  return fail(ErrorCode::invalid_argument, fmt::format("{}={}: not one of {}", variable, *text, legal));
+}
+
+Result<> resolve_host(HostOptions& host) {
+  constexpr std::array kModes{HostMode::fibers, HostMode::fibers_asan, HostMode::threads};
+  if (!host.mode) {
+    auto mode = environment_choice("KERNWRIGHT_HOST_MODE", kModes);
+    if (!mode) return fail(std::move(mode.error()));
+    host.mode = mode->value_or(HostMode::fibers);
+  }
+  if (!host.shared_memory) {
+    auto bytes = environment_number("KERNWRIGHT_HOST_SHARED_BYTES");
+    if (!bytes) return fail(std::move(bytes.error()));
+    host.shared_memory = *bytes ? Bytes{**bytes} : kDefaultHostSharedMemory;
+  }
+  if (!host.seed) {
+    auto seed = environment_number("KERNWRIGHT_HOST_SEED");
+    if (!seed) return fail(std::move(seed.error()));
+    host.seed = seed->value_or(1);
+  }
+  if (host.workers < 0)
+    return fail(ErrorCode::invalid_argument, fmt::format("host.workers is {}; legal are 0 (one a core) and more", host.workers));
+  if (!(host.compile_time_limit_seconds > 0)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("host.compile_time_limit_seconds is {}; it must be above 0", host.compile_time_limit_seconds));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<RuntimeOptions> resolve_options(RuntimeOptions options) {
+  fill_path(options.tuning_folder, "KERNWRIGHT_TUNING_DIR");
+  fill_path(options.cuda_driver, "KERNWRIGHT_CUDA_DRIVER");
+  fill_path(options.nvrtc, "KERNWRIGHT_NVRTC");
+  if (!(options.compile_time_limit_seconds > 0)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("compile_time_limit_seconds is {}; it must be above 0", options.compile_time_limit_seconds));
+  }
+  if (!options.log_level) {
+    constexpr std::array kLevels{LogLevel::error, LogLevel::warn, LogLevel::info, LogLevel::debug};
+    auto level = environment_choice("KERNWRIGHT_LOG", kLevels);
+    if (!level) return fail(std::move(level.error()));
+    options.log_level = level->value_or(LogLevel::warn);
+  }
+  if (auto host = resolve_host(options.host); !host) return fail(std::move(host.error()));
+  return options;
+}
+
+}  // namespace kernwright

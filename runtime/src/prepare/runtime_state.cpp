@@ -1,0 +1,106 @@
+#include "prepare/runtime_state.hpp"
+
+#include <fmt/format.h>
+
+#include "backend/backends.hpp"
+
+namespace kernwright {
+namespace {
+
+constexpr Bytes kLargestTuningTable = mebibytes(1);
+
+Result<std::shared_ptr<const TuningTables>> read_tables(const std::optional<std::filesystem::path>& folder, FileSystem& files) {
+  auto tables = std::make_shared<TuningTables>();
+  if (folder) {
+    auto names = files.list(*folder);
+    if (!names) return fail(std::move(names.error()).within("reading the tuning folder " + folder->string()));
+    for (const std::string& name : *names) {
+      if (!name.ends_with(".toml")) continue;
+      auto content = files.read(*folder / name, kLargestTuningTable);
+      if (!content) return fail(std::move(content.error()));
+      if (auto added = tables->add(as_text(*content), (*folder / name).string()); !added) return fail(std::move(added.error()));
+    }
+  }
+  for (const NamedText& table : embedded_tuning_tables()) {
+    if (auto added = tables->add(table.content, table.name); !added) return fail(std::move(added.error()));
+  }
+  return std::shared_ptr<const TuningTables>(std::move(tables));
+}
+
+}  // namespace
+
+std::shared_ptr<LiveCounters::Count> LiveCounters::launches_of(const std::string& template_name) {
+  const std::lock_guard lock(mutex_);
+  auto& launches = launches_[template_name];
+  if (!launches) launches = std::make_shared<Count>(0);
+  return launches;
+}
+
+Counters LiveCounters::read() const {
+  Counters counters;
+  counters.memory_hits = memory_hits;
+  counters.store_hits = store_hits;
+  counters.misses = misses;
+  counters.compiles = compiles;
+  counters.compile_seconds = static_cast<double>(compile_microseconds.load()) * 1e-6;
+  counters.waits = waits;
+  counters.bad_entries = bad_entries;
+  counters.step_downs = step_downs;
+  counters.fits_read = fits_read;
+  counters.fits_written = fits_written;
+  counters.store_warnings = store_warnings;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, launches] : launches_) counters.launches.emplace(name, launches->load());
+  return counters;
+}
+
+std::shared_ptr<Runtime::State> Runtime::State::create(RuntimeOptions resolved) {
+  auto state = std::make_shared<State>();
+  state->options = std::move(resolved);
+  state->logger = Logger(state->options.log, state->options.log_level.value_or(LogLevel::warn));
+  state->files = FileSystem::posix();
+  if (!state->options.memory_only) {
+    if (const auto folder = default_store_folder(state->options.store)) {
+      state->store = std::make_shared<Store>(*folder, state->files, Clock::system());
+    }
+  }
+  state->cuda = make_cuda_backend(state->options, state->logger);
+  state->host = make_host_backend(state->options, state->logger);
+  state->counters = std::make_shared<LiveCounters>();
+  state->artifacts = std::make_unique<ArtifactSource>(state->store, state->counters, state->logger);
+  return state;
+}
+
+Result<DeviceInfo> Runtime::State::device(DeviceId id) {
+  auto& known = id.backend == BackendKind::host ? host_devices_ : cuda_devices_;
+  auto devices = known.get([&] { return backend(id.backend)->devices(); });
+  if (!devices) return fail(std::move(devices.error()));
+  for (const DeviceInfo& device : *devices) {
+    if (device.id == id) return device;
+  }
+  return fail(ErrorCode::not_found,
+              fmt::format("there is no device {}; the driver lists {} of them, numbered from 0", to_string(id), devices->size()));
+}
+
+Result<std::shared_ptr<TemplateSet>> Runtime::State::templates() {
+  return templates_.get([&]() -> Result<std::shared_ptr<TemplateSet>> {
+    if (!options.template_folder) return template_set_of(embedded_template_tree());
+    auto tree = template_tree_in_folder(*options.template_folder, *files);
+    if (!tree) return fail(std::move(tree.error()));
+    return template_set_of(*tree);
+  });
+}
+
+Result<std::shared_ptr<const TuningTables>> Runtime::State::tables() {
+  return tables_.get([&] { return read_tables(options.tuning_folder, *files); });
+}
+
+void Runtime::State::warn_once(const std::string& text) {
+  {
+    const std::lock_guard lock(warned_mutex_);
+    if (!warned_.insert(text).second) return;
+  }
+  logger(LogLevel::warn, text);
+}
+
+}  // namespace kernwright

@@ -1,0 +1,76 @@
+// What a Runtime handle shares: everything that prepare needs, opened when first asked for.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backend/backend.hpp"
+#include "kernwright/runtime.hpp"
+#include "platform/clock.hpp"
+#include "platform/file_system.hpp"
+#include "platform/logger.hpp"
+#include "prepare/artifact_source.hpp"
+#include "prepare/counting.hpp"
+#include "store/store.hpp"
+#include "templates/template_set.hpp"
+#include "tuning/tuning_table.hpp"
+
+namespace kernwright {
+
+/// A value made on first use, by one thread; a failure is not kept, so that the next call tries again.
+template <class T>
+class Lazy {
+ public:
+  Result<T> get(const std::function<Result<T>()>& make) {
+    const std::lock_guard lock(mutex_);
+    if (value_) return *value_;
+    Result<T> made = make();
+    if (made) value_ = *made;
+    return made;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<T> value_;
+};
+
+/// Thread-safe. Tests make one with their own file system, clock and backends.
+struct Runtime::State {
+  RuntimeOptions options;  ///< Resolved.
+  Logger logger;
+  std::shared_ptr<FileSystem> files;
+  std::shared_ptr<Store> store;  ///< Null: memory only.
+  std::shared_ptr<Backend> cuda;
+  std::shared_ptr<Backend> host;
+  std::shared_ptr<LiveCounters> counters;
+  std::unique_ptr<ArtifactSource> artifacts;
+
+  static std::shared_ptr<State> create(RuntimeOptions resolved);
+
+  [[nodiscard]] const std::shared_ptr<Backend>& backend(BackendKind kind) const { return kind == BackendKind::host ? host : cuda; }
+  Result<DeviceInfo> device(DeviceId id);
+  Result<std::shared_ptr<TemplateSet>> templates();
+  Result<std::shared_ptr<const TuningTables>> tables();
+  /// Logs a warning the first time that this text comes.
+  void warn_once(const std::string& text);
+
+  /// Kernels prepared so far, by everything that a PrepareRequest says.
+  std::mutex prepared_mutex;
+  std::map<std::string, Kernel> prepared;
+
+ private:
+  Lazy<std::shared_ptr<TemplateSet>> templates_;
+  Lazy<std::shared_ptr<const TuningTables>> tables_;
+  Lazy<std::vector<DeviceInfo>> cuda_devices_;
+  Lazy<std::vector<DeviceInfo>> host_devices_;
+  std::mutex warned_mutex_;
+  std::set<std::string> warned_;
+};
+
+}  // namespace kernwright
