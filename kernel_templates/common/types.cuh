@@ -3,11 +3,14 @@
 
 #if defined(__CUDACC__)
 #define KW_INLINE __forceinline__
-#define KW_UNROLL _Pragma("unroll")
+#define KW_PRAGMA(text) _Pragma(#text)
+#define KW_UNROLL KW_PRAGMA(unroll)
+#define KW_UNROLL_BY(times) KW_PRAGMA(unroll times)
 #define KW_MAY_ALIAS
 #else
 #define KW_INLINE inline
 #define KW_UNROLL
+#define KW_UNROLL_BY(times)
 #define KW_MAY_ALIAS [[gnu::may_alias]]
 #endif
 
