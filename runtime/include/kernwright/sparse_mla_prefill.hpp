@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,10 @@ class SparseMlaPrefill {
   /// A position that a row of `indices` repeats counts once with union, and once per repetition without.
   /// A selected kv row that is not finite reaches its selectors per token, and every token of the group with union.
   [[nodiscard]] Result<> run(const SparseMlaPrefillArguments& arguments, StreamHandle stream) const;
+
+  /// As run(), and records after_launch[i] behind launch i of launch_shapes(): what each kernel of the op takes. Launches past the span's
+  /// end are not marked.
+  [[nodiscard]] Result<> run_timed(const SparseMlaPrefillArguments& arguments, StreamHandle stream, std::span<Event> after_launch) const;
 
   [[nodiscard]] std::optional<int> union_asked() const noexcept;  ///< Empty: auto.
   [[nodiscard]] int union_used() const noexcept;                  ///< 0 where off.

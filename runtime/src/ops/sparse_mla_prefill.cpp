@@ -51,7 +51,7 @@ struct SparseMlaPrefill::State {
     return chunk;
   }
   [[nodiscard]] Result<> launch_chunk(const SparseMlaPrefillArguments& arguments, const CallShape& shape, std::int64_t first_group,
-                                      std::int64_t groups, StreamHandle stream) const;
+                                      std::int64_t groups, StreamHandle stream, std::span<Event>& marks) const;
 };
 
 Result<SparseMlaPrefill> SparseMlaPrefill::create(const Runtime& runtime, const SparseMlaPrefillOptions& options) {
@@ -94,7 +94,13 @@ Bytes SparseMlaPrefill::workspace_bytes(std::int64_t tokens, std::int64_t kv_row
 }
 
 Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& a, const CallShape& shape, std::int64_t first_group,
-                                               std::int64_t groups, StreamHandle stream) const {
+                                               std::int64_t groups, StreamHandle stream, std::span<Event>& marks) const {
+  const auto mark = [&]() -> Result<> {
+    if (marks.empty()) return {};
+    Event& event = marks.front();
+    marks = marks.subspan(1);
+    return event.record(stream);
+  };
   const std::int64_t first_token = first_group * tokens_per_group();
   PrefillParams params{};
   params.tokens = std::min(groups * tokens_per_group(), shape.tokens - first_token);
@@ -129,6 +135,7 @@ Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& 
     build.capacity = layout.capacity;
     build.topk = params.topk;
     if (auto launched = union_build->launch(Grid{static_cast<std::uint32_t>(groups), 1, 1}, build, stream); !launched) return launched;
+    if (auto marked = mark(); !marked) return marked;
     params.union_rows = build.union_rows;
     params.union_masks = build.union_masks;
     params.union_counts = build.union_counts;
@@ -138,10 +145,13 @@ Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& 
     params.topk_length = topk_length;
   }
   const auto grid = [&](const Plan& plan) { return Grid{static_cast<std::uint32_t>(groups * head_tiles(plan)), 1, 1}; };
-  return prefill->launch(grid, params, stream);
+  if (auto launched = prefill->launch(grid, params, stream); !launched) return launched;
+  return mark();
 }
 
-Result<> SparseMlaPrefill::run(const SparseMlaPrefillArguments& arguments, StreamHandle stream) const {
+Result<> SparseMlaPrefill::run(const SparseMlaPrefillArguments& arguments, StreamHandle stream) const { return run_timed(arguments, stream, {}); }
+
+Result<> SparseMlaPrefill::run_timed(const SparseMlaPrefillArguments& arguments, StreamHandle stream, std::span<Event> after_launch) const {
   const auto shape = check_arguments(arguments, state_->options);
   if (!shape) return tl::unexpected<Error>(shape.error());
   if (shape->tokens == 0) return {};
@@ -154,7 +164,7 @@ Result<> SparseMlaPrefill::run(const SparseMlaPrefillArguments& arguments, Strea
   }
   const std::int64_t chunk = state_->chunk_groups(*shape, arguments.workspace_size);
   for (std::int64_t first = 0; first < groups; first += chunk) {
-    if (auto launched = state_->launch_chunk(arguments, *shape, first, std::min(chunk, groups - first), stream); !launched) return launched;
+    if (auto launched = state_->launch_chunk(arguments, *shape, first, std::min(chunk, groups - first), stream, after_launch); !launched) return launched;
   }
   return {};
 }
