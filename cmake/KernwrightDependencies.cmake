@@ -2,7 +2,9 @@
 find_package(Threads REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(fmt REQUIRED)
-find_package(tomlplusplus REQUIRED)
+# Not its CMake target: Debian's names a shared library and turns the header-only form off.
+find_path(KERNWRIGHT_TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)
+mark_as_advanced(KERNWRIGHT_TOMLPLUSPLUS_INCLUDE)
 find_package(zstd REQUIRED)
 set(Boost_USE_STATIC_LIBS ON)
 find_package(Boost REQUIRED COMPONENTS context)

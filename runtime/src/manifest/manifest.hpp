@@ -15,31 +15,34 @@
 namespace kernwright {
 
 struct ManifestParameter {
-  std::string name;                         ///< A C++ identifier: it becomes a member of kw::Specialisation.
+  std::string name;  ///< A C++ identifier: it becomes a member of kw::Specialisation.
   bool is_dtype = false;
-  std::vector<std::int64_t> values;         ///< Legal integers; empty: the range.
+  std::vector<std::int64_t> values;  ///< Legal integers; empty: the range.
   std::int64_t minimum = 0;
   std::int64_t maximum = 0;
-  std::vector<DType> dtypes;                ///< Legal dtypes.
+  std::vector<DType> dtypes;  ///< Legal dtypes.
   std::optional<ParameterValue> default_value;
 };
 
+/// Why the parameter cannot have this value, as the end of a sentence "parameter 'x' …", with the legal ones; empty where it can.
+std::string parameter_value_problem(const ManifestParameter& parameter, const ParameterValue& value);
+
 struct ManifestVariant {
-  std::string name;                         ///< A C++ identifier: it becomes an enumerator of kw::Variant.
-  std::string source;                       ///< Virtual name of the .cu.
-  int minimum_capability = 80;              ///< 10·major + minor.
-  std::vector<std::string> targets;         ///< Exact targets it is limited to (sm_90a for wgmma); empty: every one from minimum_capability.
-  bool host = true;                         ///< Runs on the host backend.
+  std::string name;                  ///< A C++ identifier: it becomes an enumerator of kw::Variant.
+  std::string source;                ///< Virtual name of the .cu.
+  int minimum_capability = 80;       ///< 10·major + minor.
+  std::vector<std::string> targets;  ///< Exact targets it is limited to (sm_90a for wgmma); empty: every one from minimum_capability.
+  bool host = true;                  ///< Runs on the host backend.
   std::vector<std::int64_t> block_m, block_n, stages, warps;  ///< The tile axes.
 };
 
 struct Manifest {
-  std::string name;                         ///< "sparse_mla/prefill"
-  std::string entry;                        ///< extern "C" kernel taking one parameter struct by value.
-  std::string plan;                         ///< Virtual name of the header that defines kw::make_plan.
+  std::string name;   ///< "sparse_mla/prefill"
+  std::string entry;  ///< extern "C" kernel taking one parameter struct by value.
+  std::string plan;   ///< Virtual name of the header that defines kw::make_plan.
   std::vector<ManifestParameter> parameters;
   std::vector<ManifestVariant> variants;
-  std::vector<Tile> fall_back;              ///< In order; the first that is legal is the default.
+  std::vector<Tile> fall_back;  ///< In order; the first that is legal is the default.
 
   /// Fills defaults and puts the parameters into the manifest's order; invalid_argument names the parameter, what came and what is legal.
   [[nodiscard]] Result<Specialisation> complete(const Specialisation& given) const;

@@ -1,5 +1,5 @@
 // Reads TOML behind our own interface: bounded, never aborting, with errors that name the file, the line and the key.
-// The only translation unit that includes toml++ is toml_reader.cpp.
+// The only translation unit that includes toml++ is toml_parser.cpp.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct TomlValue {
 /// At most 1 MiB of text and 32 levels. `file_name` is for messages. Dates and times are read as strings.
 Result<TomlTable> parse_toml(std::string_view text, std::string_view file_name);
 
-/// Typed access that collects "file:line: key 'x' …" errors. Unknown keys are errors too (call finish()).
+/// Borrows the table. Typed access that collects "file:line: key 'x' …" errors. Unknown keys are errors too (call finish()).
 class TomlReader {
  public:
   TomlReader(const TomlTable& table, std::string file_name, std::string where, int line = 0);
@@ -42,9 +42,9 @@ class TomlReader {
   Result<std::optional<std::string>> optional_string(std::string_view key);
   Result<std::optional<std::int64_t>> optional_integer(std::string_view key);
   Result<std::optional<bool>> optional_boolean(std::string_view key);
-  Result<std::vector<std::string>> strings(std::string_view key);              ///< Absent: empty.
-  Result<std::vector<std::int64_t>> integers(std::string_view key);            ///< Absent: empty.
-  Result<std::vector<TomlReader>> tables(std::string_view key);                ///< [[key]]; absent: empty.
+  Result<std::vector<std::string>> strings(std::string_view key);    ///< Absent: empty.
+  Result<std::vector<std::int64_t>> integers(std::string_view key);  ///< Absent: empty.
+  Result<std::vector<TomlReader>> tables(std::string_view key);      ///< [[key]]; absent: empty.
   Result<std::optional<TomlReader>> optional_table(std::string_view key);
   /// All keys and values of this table as they stand, marking them read.
   const TomlTable& raw();
@@ -55,6 +55,9 @@ class TomlReader {
   [[nodiscard]] Error error(std::string_view key, std::string_view problem) const;
 
  private:
+  const TomlValue* find(std::string_view key);
+  [[nodiscard]] tl::unexpected<Error> wrong_type(std::string_view key, const TomlValue& value, std::string_view wanted) const;
+
   const TomlTable* table_;
   std::string file_name_;
   std::string where_;
@@ -62,7 +65,7 @@ class TomlReader {
   std::vector<std::string> seen_;
 };
 
-/// A TOML basic string with its escapes, quotes included.
+/// A TOML basic string with its escapes, quotes included. A byte that is not UTF-8 is written as U+FFFD.
 std::string toml_quote(std::string_view text);
 
 }  // namespace kernwright

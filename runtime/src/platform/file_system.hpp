@@ -25,10 +25,13 @@ class FileSystem {
   /// Writes to a unique temporary name in the same folder, flushes, renames over `path`. On error nothing is left behind that can be
   /// removed, and `path` is as it was.
   virtual Result<> publish(const std::filesystem::path& path, std::span<const std::byte> bytes) = 0;
+  /// The folder and every missing parent; one that is there already keeps its mode.
   virtual Result<> create_folders(const std::filesystem::path& path, unsigned mode) = 0;
   /// Names in the folder, sorted; an absent folder is empty.
   virtual Result<std::vector<std::string>> list(const std::filesystem::path& folder) = 0;
+  /// A file, or a folder that is empty.
   virtual Result<> remove(const std::filesystem::path& path) = 0;
+  virtual Result<> rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
 
   struct Status {
     bool regular_file = false;

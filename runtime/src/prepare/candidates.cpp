@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kernwright {
 namespace {
 
@@ -15,7 +17,9 @@ std::string tile_list(const std::vector<Candidate>& candidates) {
 
 }  // namespace
 
-BlockLimits limits_of(const DeviceInfo& device) { return {device.name, device.shared_memory_per_block, device.max_threads_per_block}; }
+BlockLimits limits_of(const DeviceInfo& device) {
+  return {device.name, device.shared_memory_per_block, device.max_threads_per_block};
+}
 
 Result<BlockLimits> limits_of(Runtime::State& state, const Target& target) {
   if (target.is_host()) {
@@ -30,7 +34,8 @@ Result<BlockLimits> limits_of(Runtime::State& state, const Target& target) {
 
 std::string over_limit(const Plan& plan, const BlockLimits& limits) {
   if (static_cast<std::uint64_t>(plan.dynamic_shared) > limits.shared_memory.count) {
-    return fmt::format("needs {} bytes of dynamic shared memory a block, {} offers {}", plan.dynamic_shared, limits.owner, limits.shared_memory.count);
+    return fmt::format("needs {} bytes of dynamic shared memory a block, {} offers {}", plan.dynamic_shared, limits.owner,
+                       limits.shared_memory.count);
   }
   if (plan.threads > limits.max_threads) {
     return fmt::format("needs {} threads a block, {} offers {}", plan.threads, limits.owner, limits.max_threads);
@@ -38,8 +43,9 @@ std::string over_limit(const Plan& plan, const BlockLimits& limits) {
   return {};
 }
 
-Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const TemplateDefinition& definition, const Specialisation& specialisation,
-                                                const std::optional<Tile>& asked, const Target& target, Compiler& compiler) {
+Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const TemplateDefinition& definition,
+                                                const Specialisation& specialisation, const std::optional<Tile>& asked,
+                                                const Target& target, Compiler& compiler) {
   const Manifest& manifest = definition.manifest;
   if (asked) {
     if (auto checked = manifest.check_tile(*asked); !checked) return fail(std::move(checked.error()));
@@ -48,15 +54,20 @@ Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const Tem
   if (tiles.empty()) {
     return fail(ErrorCode::unsupported, fmt::format("template {} has no variant for target {}", manifest.name, target.name()));
   }
-  auto request = plans_request(definition, specialisation, tiles, target);
+  // The list that is compiled is the same whatever is asked for, as far as the fall-back order holds it: one entry of the store serves all.
+  std::vector<Tile> planned = manifest.candidates(std::nullopt, target);
+  if (std::find(planned.begin(), planned.end(), tiles.front()) == planned.end()) planned.push_back(tiles.front());
+  auto request = plans_request(definition, specialisation, planned, target);
   if (!request) return fail(std::move(request.error()));
   auto obtained = state.artifacts->get_or_build(*request, compiler);
   if (!obtained) return fail(std::move(obtained.error()));
 
   std::vector<Candidate> candidates;
-  for (std::size_t i = 0; i < tiles.size(); ++i) {
-    const Plan& plan = obtained->artifact->plans[i];
-    if (plan.legal()) candidates.push_back({tiles[i], plan});
+  for (const Tile& tile : tiles) {
+    const auto place = std::find(planned.begin(), planned.end(), tile);
+    if (place == planned.end()) continue;
+    const Plan& plan = obtained->artifact->plans[static_cast<std::size_t>(place - planned.begin())];
+    if (plan.legal()) candidates.push_back({tile, plan});
   }
   if (asked && (candidates.empty() || candidates.front().tile != *asked)) {
     const bool offered = tiles.front() == *asked;

@@ -17,7 +17,7 @@ struct Fit {
   int capability_major = 0;
   int capability_minor = 0;
   Bytes shared_memory_per_block;
-  std::string compiler;        ///< CompilerIdentity name and version, for a reader.
+  std::string compiler;  ///< CompilerIdentity name and version, for a reader.
   Tile asked;
   Tile fitted;
   std::string reason;

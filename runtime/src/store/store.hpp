@@ -38,10 +38,10 @@ class Store {
   Result<> publish_fit(const FitKey& key, const Fit& fit);
 
   struct Listed {
-    std::string key;           ///< From the file's name.
+    std::string key;  ///< From the file's name.
     Bytes size;
     std::int64_t modified_seconds = 0;
-    ArtifactPointer artifact;  ///< Header fields, log and sources; null where the entry is bad.
+    ArtifactPointer artifact;  ///< Header fields, log and sources, the binary from show() only; null where the entry is bad.
     std::string problem;
   };
   /// Every entry, sorted by key; bad ones too. Reads and verifies each.

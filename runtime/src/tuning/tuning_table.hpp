@@ -15,11 +15,11 @@ namespace kernwright {
 
 struct TuningRow {
   std::string template_name;
-  std::vector<Specialisation::Item> when;   ///< Parameters that must match; more of them is a better match.
-  std::string target;                       ///< "default": any.
-  std::string device;                       ///< Empty: any device of the target.
+  std::vector<Specialisation::Item> when;  ///< Parameters that must match; more of them is a better match.
+  std::string target;                      ///< "default": any.
+  std::string device;                      ///< Empty: any device of the target.
   Tile tile;
-  std::string measured;                     ///< Where and when, for people; empty: a default nobody measured.
+  std::string measured;  ///< Where and when, for people; empty: a default nobody measured.
 };
 /// A preferred value of a parameter that an op may choose by itself, e.g. group_size for union `auto`.
 struct PreferenceRow {
@@ -38,16 +38,20 @@ class TuningTables {
   Result<> add(std::string_view toml, std::string_view file_name);
   struct Match {
     Tile tile;
-    std::string source;     ///< File name and what matched: "device", "target" or "default".
+    std::string source;  ///< File name and what matched: "device", "target" or "default".
     bool measured = false;
   };
   /// Same device, then same target, then default; within one of these the row that names most parameters.
-  [[nodiscard]] std::optional<Match> tile(std::string_view template_name, const Specialisation& specialisation, const DeviceInfo& device) const;
-  [[nodiscard]] std::optional<PreferenceRow> preference(std::string_view template_name, std::string_view parameter, const Specialisation& known,
-                                                        const DeviceInfo& device) const;
+  [[nodiscard]] std::optional<Match> tile(std::string_view template_name, const Specialisation& specialisation,
+                                          const DeviceInfo& device) const;
+  [[nodiscard]] std::optional<PreferenceRow> preference(std::string_view template_name, std::string_view parameter,
+                                                        const Specialisation& known, const DeviceInfo& device) const;
 
  private:
-  std::vector<TuningRow> tiles_;
+  struct FiledRow : TuningRow {
+    std::string file_name;
+  };
+  std::vector<FiledRow> tiles_;
   std::vector<PreferenceRow> preferences_;
 };
 

@@ -1,0 +1,96 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "cases/step_down_cases.hpp"
+#include "kernwright/sparse_mla_prefill.hpp"
+#include "ops/sparse_mla_options.hpp"
+
+using namespace kernwright;
+
+namespace {
+
+SparseMlaPrefillOptions legal_options() {
+  SparseMlaPrefillOptions options;
+  options.device = DeviceId::host();
+  options.heads = 8;
+  return options;
+}
+
+UnionChoice choice(const SparseMlaPrefillOptions& options, const std::filesystem::path& tables = {}) {
+  RuntimeOptions runtime_options;
+  runtime_options.memory_only = true;
+  if (!tables.empty()) runtime_options.tuning_folder = tables;
+  auto runtime = Runtime::create(runtime_options);
+  REQUIRE(runtime);
+  auto device = runtime->device(DeviceId::host());
+  REQUIRE(device);
+  auto chosen = choose_union(runtime->state(), options, *device);
+  REQUIRE(chosen);
+  return *chosen;
+}
+
+}  // namespace
+
+TEST_CASE("sparse MLA options: each wrong one is refused when the op is made, with what is legal") {
+  struct Wrong {
+    const char* option;
+    const char* legal;
+    std::function<void(SparseMlaPrefillOptions&)> set;
+  };
+  const Wrong all[]{{"heads", "1 to 128", [](auto& o) { o.heads = 129; }},
+                    {"heads", "1 to 128", [](auto& o) { o.heads = 0; }},
+                    {"max_topk", "1 to 4096", [](auto& o) { o.max_topk = 4097; }},
+                    {"max_topk", "1 to 4096", [](auto& o) { o.max_topk = 0; }},
+                    {"d_qk", "576", [](auto& o) { o.d_qk = 640; }},
+                    {"d_v", "512", [](auto& o) { o.d_v = 576; }},
+                    {"dtype", "bf16", [](auto& o) { o.dtype = DType::u8; }},
+                    {"group_size", "0 (off), 2, 4, 8, 16", [](auto& o) { o.group_size = 3; }},
+                    {"group_size", "0 (off), 2, 4, 8, 16", [](auto& o) { o.group_size = 1; }},
+                    {"workspace_limit", "393", [](auto& o) { o.workspace_limit = Bytes{1000}; }},
+                    {"index_kpool", "1", [](auto& o) { o.index_kpool = 4; }}};
+  RuntimeOptions runtime_options;
+  runtime_options.memory_only = true;
+  const auto runtime = Runtime::create(runtime_options);
+  REQUIRE(runtime);
+  for (const Wrong& wrong : all) {
+    CAPTURE(wrong.option);
+    SparseMlaPrefillOptions options = legal_options();
+    wrong.set(options);
+    auto op = SparseMlaPrefill::create(*runtime, options);
+    REQUIRE_FALSE(op);
+    CHECK(op.error().code == ErrorCode::invalid_argument);
+    CHECK(op.error().message.find(wrong.option) != std::string::npos);
+    CHECK(op.error().message.find(wrong.legal) != std::string::npos);
+  }
+}
+
+TEST_CASE("sparse MLA options: deterministic mode turns union off and says so") {
+  SparseMlaPrefillOptions options = legal_options();
+  options.deterministic = true;
+  options.group_size = 8;
+  CHECK(choice(options).group_size == 0);
+  CHECK(choice(options).reason.find("deterministic") != std::string::npos);
+}
+
+TEST_CASE("sparse MLA options: auto fills 64 rows where nothing is measured, and follows a table where something is") {
+  const std::pair<int, int> unmeasured[]{{1, 8}, {4, 8}, {8, 8}, {12, 4}, {16, 4}, {20, 2}, {32, 2}, {33, 0}, {64, 0}, {128, 0}};
+  for (const auto& [heads, group] : unmeasured) {
+    CAPTURE(heads);
+    SparseMlaPrefillOptions options = legal_options();
+    options.heads = heads;
+    CHECK(choice(options).group_size == group);
+    CHECK(choice(options).reason.find("auto") != std::string::npos);
+  }
+  const cases::TemporaryFolder folder;
+  std::ofstream(folder.path() / "mine.toml") << "format = 1\n[[preference]]\ntemplate = \"sparse_mla/prefill\"\nwhen = { heads = 8 }\n"
+                                                "target = \"host\"\nparameter = \"group_size\"\nvalue = 16\nmeasured = \"by this test\"\n";
+  SparseMlaPrefillOptions options = legal_options();
+  CHECK(choice(options, folder.path()).group_size == 16);
+  options.group_size = 4;
+  CHECK(choice(options, folder.path()).group_size == 4);
+  CHECK(choice(options, folder.path()).reason.empty());
+}

@@ -1,0 +1,71 @@
+#include "prepare/options.hpp"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include <string>
+
+using namespace kernwright;
+
+namespace {
+/// Sets a variable for one scope and puts back what was there.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = getenv(name)) before_ = before;
+    value == nullptr ? unsetenv(name) : setenv(name, value, 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+}  // namespace
+
+TEST_CASE("options: variables fill what is empty, a set option wins") {
+  const Variable mode("KERNWRIGHT_HOST_MODE", "threads"), bytes("KERNWRIGHT_HOST_SHARED_BYTES", "5000"), log("KERNWRIGHT_LOG", "debug"),
+      tuning("KERNWRIGHT_TUNING_DIR", "/tables"), nvrtc("KERNWRIGHT_NVRTC", "/nvrtc");
+  auto resolved = resolve_options({});
+  REQUIRE(resolved);
+  CHECK(resolved->host.mode == HostMode::threads);
+  CHECK(resolved->host.shared_memory == Bytes{5000});
+  CHECK(resolved->log_level == LogLevel::debug);
+  CHECK(resolved->tuning_folder == "/tables");
+  CHECK(resolved->nvrtc == "/nvrtc");
+
+  RuntimeOptions set;
+  set.host.mode = HostMode::fibers;
+  set.log_level = LogLevel::error;
+  set.nvrtc = "/other";
+  resolved = resolve_options(set);
+  REQUIRE(resolved);
+  CHECK(resolved->host.mode == HostMode::fibers);
+  CHECK(resolved->log_level == LogLevel::error);
+  CHECK(resolved->nvrtc == "/other");
+}
+
+TEST_CASE("options: defaults without variables") {
+  const Variable mode("KERNWRIGHT_HOST_MODE", nullptr), bytes("KERNWRIGHT_HOST_SHARED_BYTES", ""), log("KERNWRIGHT_LOG", nullptr);
+  auto resolved = resolve_options({});
+  REQUIRE(resolved);
+  CHECK(resolved->host.mode == HostMode::fibers);
+  CHECK(resolved->host.shared_memory == Bytes{232'448});
+  CHECK(resolved->log_level == LogLevel::warn);
+}
+
+TEST_CASE("options: a variable that cannot be read is named with its value and what is legal") {
+  for (const auto& [name, value] : {std::pair{"KERNWRIGHT_HOST_MODE", "fibres"},
+                                    {"KERNWRIGHT_HOST_SHARED_BYTES", "48K"},
+                                    {"KERNWRIGHT_HOST_SEED", "-1"},
+                                    {"KERNWRIGHT_LOG", "loud"}}) {
+    const Variable variable(name, value);
+    auto resolved = resolve_options({});
+    REQUIRE_FALSE(resolved);
+    CHECK(resolved.error().code == ErrorCode::invalid_argument);
+    CHECK(resolved.error().message.find(name) != std::string::npos);
+    CHECK(resolved.error().message.find(value) != std::string::npos);
+  }
+}
