@@ -54,7 +54,7 @@ std::size_t Fiber::stack_bytes() noexcept {
   return kBuiltWithAsan ? std::size_t{1} << 20 : std::size_t{256} << 10;
 }
 
-Fiber::Fiber() {
+Fiber::Fiber(unsigned index) : shift_(index % 32 * std::size_t{128}) {
   const boost::context::stack_context stack = boost::context::protected_fixedsize_stack(stack_bytes()).allocate();
   stack_top_ = stack.sp;
   stack_bytes_ = stack.size;
@@ -79,7 +79,7 @@ void Fiber::start(Body body, void* argument) noexcept {
   left_behind_ = false;
   body_ = body;
   argument_ = argument;
-  context_ = context::make_fcontext(stack_top_, stack_bytes_, &Entry::enter);
+  context_ = context::make_fcontext(static_cast<char*>(stack_top_) - shift_, stack_bytes_ - shift_, &Entry::enter);
 }
 
 }  // namespace kernwright::host

@@ -36,8 +36,9 @@ class Fiber final : public SwitchPoint {
   /// Address space, not memory: pages appear when they are touched. AddressSanitizer's frames are larger.
   static std::size_t stack_bytes() noexcept;
 
-  /// Throws std::bad_alloc.
-  Fiber();
+  /// `index` shifts where the stack is used from: stacks lie a multiple of a page apart, and without the shift the busy ends of all of
+  /// them would share a few cache lines. Throws std::bad_alloc.
+  explicit Fiber(unsigned index);
   ~Fiber();
 
   /// Puts `body(argument)` on the fresh stack, to run at the next switch to it. What was on the stack is abandoned. The body ends by
@@ -50,6 +51,7 @@ class Fiber final : public SwitchPoint {
   Body body_ = nullptr;
   void* argument_ = nullptr;
   void* stack_top_ = nullptr;
+  std::size_t shift_ = 0;
 };
 
 }  // namespace kernwright::host
