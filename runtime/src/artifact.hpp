@@ -33,18 +33,18 @@ enum class ArtifactKind : std::uint8_t {
 struct BuildRequest {
   ArtifactKind kind = ArtifactKind::kernel;
   std::string template_name;
-  std::string entry;                  ///< The extern "C" kernel; empty for plans.
+  std::string entry;  ///< The extern "C" kernel; empty for plans.
   Specialisation specialisation;
-  std::vector<Tile> tiles;            ///< One for a kernel; the list in order for plans.
+  std::vector<Tile> tiles;  ///< One for a kernel; the list in order for plans.
   Target target = Target::host();
-  std::vector<SourceFile> sources;    ///< [0] is compiled; the rest is its closure in order of name. The generated header is among them.
-  std::vector<std::string> options;   ///< The compiler's options that the request itself adds, in order.
+  std::vector<SourceFile> sources;   ///< [0] is compiled; the rest is its closure in order of name. The generated header is among them.
+  std::vector<std::string> options;  ///< The compiler's options that the request itself adds, in order.
 };
 
 /// The second half of the key: never a path, a time stamp or the driver's version.
 struct CompilerIdentity {
-  std::string name;                                           ///< "nvrtc" or "host"
-  std::string version;                                        ///< NVRTC "13.0", or the host compiler's version text.
+  std::string name;                                             ///< "nvrtc" or "host"
+  std::string version;                                          ///< NVRTC "13.0", or the host compiler's version text.
   std::vector<std::pair<std::string, std::string>> components;  ///< e.g. {"libnvrtc", build id}, {"libnvrtc-builtins", content hash}.
   friend bool operator==(const CompilerIdentity&, const CompilerIdentity&) = default;
 };
@@ -59,12 +59,12 @@ struct EntryKey {
 /// A compiled request.
 struct Artifact {
   EntryKey key;
-  BuildRequest request;               ///< As built; an artifact read from a store has its sources only where asked for.
+  BuildRequest request;  ///< As built; an artifact read from a store has its sources only where asked for.
   CompilerIdentity compiler;
-  std::vector<Plan> plans;            ///< One a tile of the request.
+  std::vector<Plan> plans;  ///< One a tile of the request.
   ResourceUse resources;
-  std::vector<std::byte> binary;      ///< Cubin, or the host shared object; empty for plans.
-  std::string log;                    ///< The compiler's own words; may hold NUL bytes.
+  std::vector<std::byte> binary;  ///< Cubin, or the host shared object; empty for plans.
+  std::string log;                ///< The compiler's own words; may hold NUL bytes.
   double compile_seconds = 0;
 };
 using ArtifactPointer = std::shared_ptr<const Artifact>;

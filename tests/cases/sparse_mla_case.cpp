@@ -18,11 +18,13 @@ using support::Bf16;
 using support::SplitMix64;
 
 constexpr std::int64_t kValueColumns = 512;
-constexpr std::int64_t kStrideGap = 24;        // elements; a multiple of 8
+constexpr std::int64_t kStrideGap = 24;  // elements; a multiple of 8
 constexpr std::byte kPoison{0xff};
 constexpr Bf16 kQuietNan = 0x7fff, kInfinity = 0x7f80, kMinusInfinity = 0xff80;
 
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+std::size_t index(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 void punch_holes(const SparseMlaCase& c, std::vector<std::int32_t>& indices, SplitMix64& random) {
   const auto rows = static_cast<std::int32_t>(c.kv_rows);
@@ -143,8 +145,8 @@ TensorView strided3(void* data, std::int64_t a, std::int64_t b, std::int64_t c, 
 }  // namespace
 
 std::string SparseMlaCase::text() const {
-  return fmt::format("H={} G={} T={} S={} K={} d_qk={} deviation={}{}{}{}{}{}{}{}{} seed={}", heads, group_size, tokens, kv_rows, topk, d_qk,
-                     logit_deviation, sink ? " sink" : "", topk_length ? " topk_length" : "", statistics ? " statistics" : "",
+  return fmt::format("H={} G={} T={} S={} K={} d_qk={} deviation={}{}{}{}{}{}{}{}{} seed={}", heads, group_size, tokens, kv_rows, topk,
+                     d_qk, logit_deviation, sink ? " sink" : "", topk_length ? " topk_length" : "", statistics ? " statistics" : "",
                      holes ? " holes" : "", poison ? " poison" : "", planted ? " planted" : "", strided ? " strided" : "",
                      tile ? " tile=" + tile->text() : "", seed);
 }
@@ -228,7 +230,9 @@ Result<DeviceProblem> DeviceProblem::create(const Runtime& runtime, DeviceId dev
   return d;
 }
 
-Result<> DeviceProblem::upload_indices(const std::vector<std::int32_t>& indices) { return indices_.upload(std::as_bytes(std::span(indices))); }
+Result<> DeviceProblem::upload_indices(const std::vector<std::int32_t>& indices) {
+  return indices_.upload(std::as_bytes(std::span(indices)));
+}
 
 Result<> DeviceProblem::poison_outputs() {
   if (auto r = out_.fill(kPoison); !r) return r;
@@ -260,9 +264,9 @@ Result<DeviceProblem::Outputs> DeviceProblem::download() const {
 }
 
 std::string CaseOutcome::text() const {
-  std::string line = fmt::format("passed {} cosine {:.8f} rel_l2 {:.3e} bound violations {} worst ratio {:.3f} lse {:.2e} gaps {} {}", check.passed,
-                                 check.worst_row_cosine, check.worst_row_rel_l2, check.bound_violations, check.worst_bound_ratio, check.lse_max_abs,
-                                 gaps_untouched ? "untouched" : "WRITTEN", check.first_failure);
+  std::string line = fmt::format("passed {} cosine {:.8f} rel_l2 {:.3e} bound violations {} worst ratio {:.3f} lse {:.2e} gaps {} {}",
+                                 check.passed, check.worst_row_cosine, check.worst_row_rel_l2, check.bound_violations,
+                                 check.worst_bound_ratio, check.lse_max_abs, gaps_untouched ? "untouched" : "WRITTEN", check.first_failure);
   for (const PrepareReport& report : reports) line += "; " + report.tile_fitted.text();
   return line;
 }

@@ -16,19 +16,19 @@ namespace kernwright::cases {
 /// What a case asks for. The defaults are an ordinary small problem.
 struct SparseMlaCase {
   int heads = 8;
-  int group_size = 8;           ///< 0: union off.
+  int group_size = 8;  ///< 0: union off.
   std::int64_t tokens = 19;
   std::int64_t kv_rows = 96;
   std::int64_t topk = 40;
   int d_qk = 576;
-  float logit_deviation = 1;    ///< sm_scale is chosen for it: q and kv are N(0, 1).
-  bool sink = false;            ///< Finite, +inf and -inf among the heads.
-  bool topk_length = false;     ///< Random, with 0, negative and too large ones.
-  bool statistics = false;      ///< Also max_logits and lse.
-  bool holes = false;           ///< Slots of -1, far below 0, S and beyond; one token with none valid.
-  bool poison = false;          ///< NaN and infinities in every row that nobody selects.
-  bool planted = false;         ///< Tokens whose mass sits on one key at an edge of a list, a tile, a group.
-  bool strided = false;         ///< q, kv and out with gaps between tokens, heads and rows.
+  float logit_deviation = 1;  ///< sm_scale is chosen for it: q and kv are N(0, 1).
+  bool sink = false;          ///< Finite, +inf and -inf among the heads.
+  bool topk_length = false;   ///< Random, with 0, negative and too large ones.
+  bool statistics = false;    ///< Also max_logits and lse.
+  bool holes = false;         ///< Slots of -1, far below 0, S and beyond; one token with none valid.
+  bool poison = false;        ///< NaN and infinities in every row that nobody selects.
+  bool planted = false;       ///< Tokens whose mass sits on one key at an edge of a list, a tile, a group.
+  bool strided = false;       ///< q, kv and out with gaps between tokens, heads and rows.
   std::optional<Tile> tile;
   std::uint64_t seed = 1;
 
@@ -48,7 +48,8 @@ std::unique_ptr<SparseMlaInputs> make_inputs(const SparseMlaCase& c);
 /// A device's copy of inputs and outputs, and the arguments that name them.
 class DeviceProblem {
  public:
-  static Result<DeviceProblem> create(const Runtime& runtime, DeviceId device, const SparseMlaCase& c, const SparseMlaInputs& inputs, Bytes workspace);
+  static Result<DeviceProblem> create(const Runtime& runtime, DeviceId device, const SparseMlaCase& c, const SparseMlaInputs& inputs,
+                                      Bytes workspace);
 
   SparseMlaPrefillArguments arguments;
   /// New values in the same device memory: what a captured graph reads at its next replay.
@@ -56,7 +57,7 @@ class DeviceProblem {
   Result<> poison_outputs();
 
   struct Outputs {
-    std::vector<support::Bf16> out;     ///< Dense [T, H, 512].
+    std::vector<support::Bf16> out;      ///< Dense [T, H, 512].
     std::vector<float> lse, max_logits;  ///< Empty where the case has no statistics.
     bool gaps_untouched = true;          ///< Nothing was written between the strided rows.
   };

@@ -57,7 +57,8 @@ bool scales_rightly(const Runtime& runtime, DeviceId device, const Kernel& kerne
   auto stream = runtime.create_stream(device);
   if (!in || !out || !stream || !in->upload(std::as_bytes(std::span(values)))) return false;
   const ScaleParams params{static_cast<const float*>(in->data()), static_cast<float*>(out->data()), kCount};
-  const auto blocks = static_cast<std::uint32_t>((kCount + static_cast<std::size_t>(kernel.plan().threads) - 1) / static_cast<std::size_t>(kernel.plan().threads));
+  const auto blocks = static_cast<std::uint32_t>((kCount + static_cast<std::size_t>(kernel.plan().threads) - 1) /
+                                                 static_cast<std::size_t>(kernel.plan().threads));
   if (auto launched = kernel.launch(Grid{blocks, 1, 1}, params, stream->handle()); !launched) {
     MESSAGE(launched.error().text());
     return false;

@@ -128,7 +128,8 @@ Result<CaseOutcome> run_mutated_union(const Runtime& runtime, DeviceId device, c
   build.kv_rows = c.kv_rows;
   build.capacity = capacity;
   build.topk = static_cast<int>(c.topk);
-  if (auto r = kernels[0].launch(Grid{static_cast<std::uint32_t>(groups), 1, 1}, build, stream->handle()); !r) return fail(std::move(r.error()));
+  if (auto r = kernels[0].launch(Grid{static_cast<std::uint32_t>(groups), 1, 1}, build, stream->handle()); !r)
+    return fail(std::move(r.error()));
   if (auto r = stream->synchronize(); !r) return fail(std::move(r.error()));
   if (auto r = apply(buffers, groups, capacity, c.group_size, mutation); !r) return fail(std::move(r.error()));
 

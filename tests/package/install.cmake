@@ -1,4 +1,5 @@
 # Installs BUILD into TREE/first and renames that to TREE/moved: a package that remembers where it was installed fails there.
+cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE "${TREE}")
 execute_process(COMMAND "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${TREE}/first" OUTPUT_VARIABLE output ERROR_VARIABLE output
   RESULT_VARIABLE status)

@@ -28,8 +28,10 @@ std::optional<Tile> first_tile(const Runtime& runtime, const char* variant, cons
   REQUIRE(templates);
   auto definition = (*templates)->find(kPrefillTemplate);
   REQUIRE(definition);
-  auto specialisation = (*definition)->manifest.complete(
-      Specialisation{}.set("heads", c.heads).set("group_size", c.group_size == 0 ? 1 : c.group_size).set("d_qk", c.d_qk));
+  auto specialisation =
+      (*definition)
+          ->manifest.complete(
+              Specialisation{}.set("heads", c.heads).set("group_size", c.group_size == 0 ? 1 : c.group_size).set("d_qk", c.d_qk));
   REQUIRE(specialisation);
   auto device = runtime.device(DeviceId::host());
   REQUIRE(device);

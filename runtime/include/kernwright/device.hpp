@@ -24,13 +24,13 @@ std::string to_string(DeviceId id);  ///< "cuda:0", "host"
 
 struct DeviceInfo {
   DeviceId id;
-  std::string name;              ///< As the driver gives it; "host" for the interpreter.
-  int capability_major = 0;      ///< 0 for host.
+  std::string name;          ///< As the driver gives it; "host" for the interpreter.
+  int capability_major = 0;  ///< 0 for host.
   int capability_minor = 0;
   Target target = Target::host();
-  Bytes shared_memory_per_block; ///< The opt-in limit, static and dynamic together, lowered by RuntimeOptions::shared_memory_limit.
+  Bytes shared_memory_per_block;  ///< The opt-in limit, static and dynamic together, lowered by RuntimeOptions::shared_memory_limit.
   int max_threads_per_block = 0;
-  int multiprocessors = 0;       ///< Worker threads for host.
+  int multiprocessors = 0;  ///< Worker threads for host.
   Bytes l2;
   Bytes memory;
 };

@@ -19,10 +19,10 @@ enum class CacheSource : std::uint8_t { memory, store, built };
 std::string_view to_string(CacheSource source) noexcept;  ///< "memory", "store", "built"
 
 struct ResourceUse {
-  int registers = 0;              ///< A thread; 0 on host.
+  int registers = 0;  ///< A thread; 0 on host.
   Bytes static_shared;
-  Bytes stack_frame;              ///< Local memory a thread.
-  Bytes spill_stores;             ///< From the compiler's report.
+  Bytes stack_frame;   ///< Local memory a thread.
+  Bytes spill_stores;  ///< From the compiler's report.
   Bytes spill_loads;
 };
 
@@ -34,11 +34,11 @@ struct PrepareReport {
   DeviceId device;
   Tile tile_asked;
   Tile tile_fitted;
-  std::string fit_reason;         ///< Empty where the tile asked for fitted; otherwise why it did not.
-  bool fit_recorded = false;      ///< The answer came from a fit written earlier.
+  std::string fit_reason;     ///< Empty where the tile asked for fitted; otherwise why it did not.
+  bool fit_recorded = false;  ///< The answer came from a fit written earlier.
   CacheSource cache = CacheSource::built;
-  double compile_ms = 0;          ///< 0 unless built by this call.
-  std::string key;                ///< The artifact's entry name in the store, 32 hex digits.
+  double compile_ms = 0;  ///< 0 unless built by this call.
+  std::string key;        ///< The artifact's entry name in the store, 32 hex digits.
   ResourceUse resources;
 };
 

@@ -27,37 +27,37 @@ enum class HostMode : std::uint8_t {
 std::string_view to_string(HostMode mode) noexcept;  ///< "fibers", "fibers-asan", "threads"
 
 struct HostOptions {
-  std::optional<HostMode> mode;                       ///< Else KERNWRIGHT_HOST_MODE, else fibers.
-  std::optional<Bytes> shared_memory;                 ///< Else KERNWRIGHT_HOST_SHARED_BYTES, else 232,448.
-  std::optional<std::uint64_t> seed;                  ///< Order of threads between barriers; else KERNWRIGHT_HOST_SEED, else 1.
-  std::optional<std::string> compiler;                ///< Program name or path; else $CXX, else g++, else clang++.
-  int workers = 0;                                    ///< Threads that run blocks; 0: one a core.
-  double compile_time_limit_seconds = 120;            ///< The compiler is killed after it.
+  std::optional<HostMode> mode;             ///< Else KERNWRIGHT_HOST_MODE, else fibers.
+  std::optional<Bytes> shared_memory;       ///< Else KERNWRIGHT_HOST_SHARED_BYTES, else 232,448.
+  std::optional<std::uint64_t> seed;        ///< Order of threads between barriers; else KERNWRIGHT_HOST_SEED, else 1.
+  std::optional<std::string> compiler;      ///< Program name or path; else $CXX, else g++, else clang++.
+  int workers = 0;                          ///< Threads that run blocks; 0: one a core.
+  double compile_time_limit_seconds = 120;  ///< The compiler is killed after it.
 };
 
 /// Every optional left empty falls back to the environment variable named in docs/embedding.md, then to the default. A value set here wins.
 struct RuntimeOptions {
-  std::optional<std::filesystem::path> store;         ///< The writable store. Else KERNWRIGHT_CACHE_DIR, XDG_CACHE_HOME, HOME/.cache, TMPDIR.
-  bool memory_only = false;                           ///< Use no disk store at all.
+  std::optional<std::filesystem::path> store;  ///< The writable store. Else KERNWRIGHT_CACHE_DIR, XDG_CACHE_HOME, HOME/.cache, TMPDIR.
+  bool memory_only = false;                    ///< Use no disk store at all.
   std::optional<std::filesystem::path> template_folder;  ///< Replaces the embedded templates by a folder laid out like kernel_templates/.
-  std::optional<std::filesystem::path> tuning_folder; ///< Tables read before the embedded ones. Else KERNWRIGHT_TUNING_DIR.
-  std::optional<std::filesystem::path> cuda_driver;   ///< libcuda.so.1. Else KERNWRIGHT_CUDA_DRIVER, else the loader's path.
-  std::optional<std::filesystem::path> nvrtc;         ///< libnvrtc.so. Else KERNWRIGHT_NVRTC, else searched for.
+  std::optional<std::filesystem::path> tuning_folder;    ///< Tables read before the embedded ones. Else KERNWRIGHT_TUNING_DIR.
+  std::optional<std::filesystem::path> cuda_driver;      ///< libcuda.so.1. Else KERNWRIGHT_CUDA_DRIVER, else the loader's path.
+  std::optional<std::filesystem::path> nvrtc;            ///< libnvrtc.so. Else KERNWRIGHT_NVRTC, else searched for.
   std::vector<std::filesystem::path> nvrtc_search_folders;  ///< Folders looked in before the usual places.
-  std::optional<Bytes> shared_memory_limit;           ///< Lowers every device's opt-in limit: proves tiles of smaller devices on larger ones.
-  double compile_time_limit_seconds = 120;            ///< One NVRTC compile is cancelled after it.
+  std::optional<Bytes> shared_memory_limit;  ///< Lowers every device's opt-in limit: proves tiles of smaller devices on larger ones.
+  double compile_time_limit_seconds = 120;   ///< One NVRTC compile is cancelled after it.
   HostOptions host;
-  LogCallback log;                                    ///< Empty: nothing is logged.
-  std::optional<LogLevel> log_level;                  ///< Else KERNWRIGHT_LOG, else warn.
+  LogCallback log;                    ///< Empty: nothing is logged.
+  std::optional<LogLevel> log_level;  ///< Else KERNWRIGHT_LOG, else warn.
 };
 
 struct PrepareRequest {
-  std::string template_name;                          ///< As the manifest names it, e.g. "sparse_mla/prefill".
+  std::string template_name;  ///< As the manifest names it, e.g. "sparse_mla/prefill".
   Specialisation specialisation;
   DeviceId device;
-  std::optional<Tile> tile;                           ///< Else the tuning tables', else the manifest's first that is legal.
-  std::size_t params_bytes = 0;                       ///< sizeof the caller's parameter struct; must equal the plan's.
-  std::optional<Tile> after;                          ///< Only candidates behind this one: where a launch was refused after prepare.
+  std::optional<Tile> tile;      ///< Else the tuning tables', else the manifest's first that is legal.
+  std::size_t params_bytes = 0;  ///< sizeof the caller's parameter struct; must equal the plan's.
+  std::optional<Tile> after;     ///< Only candidates behind this one: where a launch was refused after prepare.
 };
 
 /// One compiled thing that a launch list or `warm` can build without the device.
@@ -66,7 +66,7 @@ struct WarmRequest {
   Specialisation specialisation;
   Target target = Target::host();
   std::optional<Tile> tile;
-  bool fall_backs = true;                             ///< Also build every later candidate that the target's limits allow.
+  bool fall_backs = true;  ///< Also build every later candidate that the target's limits allow.
 };
 struct WarmedItem {
   Tile tile;
@@ -75,8 +75,8 @@ struct WarmedItem {
   double compile_ms = 0;
   ResourceUse resources;
   Plan plan;
-  std::string skipped;                                ///< Not empty: not built, and why (its plan is above the target's limits).
-  std::string error;                                  ///< Not empty: the build failed with this.
+  std::string skipped;  ///< Not empty: not built, and why (its plan is above the target's limits).
+  std::string error;    ///< Not empty: the build failed with this.
 };
 
 /// A shared handle; every member is thread-safe. Opening it touches neither the driver, nor the compiler, nor the disk: each is opened

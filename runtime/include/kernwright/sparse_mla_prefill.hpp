@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,16 @@ namespace kernwright {
 
 struct SparseMlaPrefillOptions {
   DeviceId device;
-  int heads = 0;                    ///< Query heads on this rank, 1 to 128.
-  int max_topk = 4096;              ///< The largest K that `run` will be given, 1 to 4096.
-  int d_qk = 576;                   ///< 576 (512 latent + 64 rope) or 512 (no rope part).
-  int d_v = 512;                    ///< 512.
-  DType dtype = DType::bf16;        ///< Of q, kv and out.
-  std::optional<int> group_size;    ///< Union G: tokens that share one gathered union of rows: 0 (off), 2, 4, 8, 16; empty: chosen (`auto`).
-  bool deterministic = false;       ///< Batch-invariant: a token's result depends on nothing but its own inputs. Turns union off.
-  int index_kpool = 1;              ///< Rows that one index stands for. Only 1 is supported; more is refused.
-  std::optional<Tile> tile;         ///< Of the attention kernel; empty: from the tuning tables.
+  int heads = 0;                  ///< Query heads on this rank, 1 to 128.
+  int max_topk = 4096;            ///< The largest K that `run` will be given, 1 to 4096.
+  int d_qk = 576;                 ///< 576 (512 latent + 64 rope) or 512 (no rope part).
+  int d_v = 512;                  ///< 512.
+  DType dtype = DType::bf16;      ///< Of q, kv and out.
+  std::optional<int> group_size;  ///< Union G: tokens that share one gathered union of rows: 0 (off), 2, 4, 8, 16; empty: chosen (`auto`).
+  bool deterministic = false;     ///< Batch-invariant: a token's result depends on nothing but its own inputs. Turns union off.
+  int index_kpool = 1;            ///< Rows that one index stands for. Only 1 is supported; more is refused.
+  Bytes workspace_limit = mebibytes(256);  ///< Bounds workspace_bytes(); must hold one group of max_topk rows a token.
+  std::optional<Tile> tile;                ///< Of the attention kernel; empty: from the tuning tables.
 };
 
 /// All pointers are on the op's device. Strides are in elements.
@@ -48,7 +50,7 @@ class SparseMlaPrefill {
   /// and what is legal.
   static Result<SparseMlaPrefill> create(const Runtime& runtime, const SparseMlaPrefillOptions& options);
 
-  /// Enough for any K up to max_topk; 0 per token; at most 256 MiB: a larger T runs in chunks of whole groups inside one `run`.
+  /// Enough for any K up to max_topk; 0 per token; at most workspace_limit: a larger T runs in chunks of whole groups inside one `run`.
   [[nodiscard]] Bytes workspace_bytes(std::int64_t tokens, std::int64_t kv_rows) const noexcept;
 
   /// Enqueues the whole operation. Legal while the stream captures: a replay reads the indices that are there then.
@@ -56,9 +58,13 @@ class SparseMlaPrefill {
   /// A selected kv row that is not finite reaches its selectors per token, and every token of the group with union.
   [[nodiscard]] Result<> run(const SparseMlaPrefillArguments& arguments, StreamHandle stream) const;
 
-  [[nodiscard]] std::optional<int> union_asked() const noexcept;  ///< Empty: auto.
-  [[nodiscard]] int union_used() const noexcept;                  ///< 0 where off.
-  [[nodiscard]] const std::string& union_reason() const noexcept; ///< Why union_used is not union_asked, or how auto chose.
+  /// As run(), and records after_launch[i] behind launch i of launch_shapes(): what each kernel of the op takes. Launches past the span's
+  /// end are not marked.
+  [[nodiscard]] Result<> run_timed(const SparseMlaPrefillArguments& arguments, StreamHandle stream, std::span<Event> after_launch) const;
+
+  [[nodiscard]] std::optional<int> union_asked() const noexcept;   ///< Empty: auto.
+  [[nodiscard]] int union_used() const noexcept;                   ///< 0 where off.
+  [[nodiscard]] const std::string& union_reason() const noexcept;  ///< Why union_used is not union_asked, or how auto chose.
   /// One report a kernel, in launch order: union build (where union is on), then attention.
   [[nodiscard]] std::vector<PrepareReport> reports() const;
   [[nodiscard]] std::vector<Kernel> kernels() const;

@@ -12,8 +12,12 @@ struct Bytes {
   friend constexpr auto operator<=>(Bytes, Bytes) = default;
   friend constexpr Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
 };
-constexpr Bytes kibibytes(std::uint64_t n) { return {n << 10}; }
-constexpr Bytes mebibytes(std::uint64_t n) { return {n << 20}; }
+constexpr Bytes kibibytes(std::uint64_t n) {
+  return {n << 10};
+}
+constexpr Bytes mebibytes(std::uint64_t n) {
+  return {n << 20};
+}
 
 /// A launch grid in blocks. x may reach 2^31 - 1, y and z 65535.
 struct Grid {

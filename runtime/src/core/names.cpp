@@ -44,12 +44,8 @@ std::string_view to_string(LogLevel level) noexcept {
 }
 
 namespace {
-constexpr std::array<std::pair<DType, std::string_view>, 6> kDTypes{{{DType::bf16, "bf16"},
-                                                                     {DType::f16, "f16"},
-                                                                     {DType::f32, "f32"},
-                                                                     {DType::i32, "i32"},
-                                                                     {DType::i64, "i64"},
-                                                                     {DType::u8, "u8"}}};
+constexpr std::array<std::pair<DType, std::string_view>, 6> kDTypes{
+    {{DType::bf16, "bf16"}, {DType::f16, "f16"}, {DType::f32, "f32"}, {DType::i32, "i32"}, {DType::i64, "i64"}, {DType::u8, "u8"}}};
 }  // namespace
 
 std::string_view to_string(DType dtype) noexcept {
@@ -84,6 +80,8 @@ std::string_view to_string(HostMode mode) noexcept {
   return "unknown";
 }
 
-std::string to_string(DeviceId id) { return id.backend == BackendKind::host ? "host" : "cuda:" + std::to_string(id.ordinal); }
+std::string to_string(DeviceId id) {
+  return id.backend == BackendKind::host ? "host" : "cuda:" + std::to_string(id.ordinal);
+}
 
 }  // namespace kernwright

@@ -44,7 +44,9 @@ Result<Target> Target::parse(std::string_view text) {
                                                "host (or another sm_NN of capability 8.0 or later, with an optional suffix a or f)");
 }
 
-Target Target::host() { return Target("host", 0); }
+Target Target::host() {
+  return Target("host", 0);
+}
 
 Result<Target> Target::for_capability(int major, int minor) {
   const int capability = major * 10 + minor;

@@ -44,7 +44,8 @@ Result<Tile> Tile::parse(std::string_view text) {
 }
 
 std::string Tile::text() const {
-  return variant + ":m" + std::to_string(block_m) + "n" + std::to_string(block_n) + "s" + std::to_string(stages) + "w" + std::to_string(warps);
+  return variant + ":m" + std::to_string(block_m) + "n" + std::to_string(block_n) + "s" + std::to_string(stages) + "w" +
+         std::to_string(warps);
 }
 
 }  // namespace kernwright

@@ -33,4 +33,7 @@ Result<KernelFacts> kernel_facts(std::span<const std::byte> cubin, std::string_v
 /// The GNU build id note, lower-case hex; not_found where there is none. Reads only the headers and the note of a file on disk.
 Result<std::string> build_id(std::span<const std::byte> file);
 
+/// The DT_SONAME of a shared object; not_found where it has none.
+Result<std::string> soname(std::span<const std::byte> file);
+
 }  // namespace kernwright::elf

@@ -24,8 +24,8 @@ Result<std::vector<std::int32_t>> fetch(Backend& backend, DeviceId device, const
 Result<std::optional<RepeatedPosition>> find_repeated_position(const Runtime& runtime, DeviceId device, const TensorView& indices,
                                                                const TensorView& topk_length, std::int64_t kv_rows) {
   if (indices.rank != 2 || indices.dtype != DType::i32 || indices.shape[0] < 0 || indices.shape[1] < 0) {
-    return fail(ErrorCode::invalid_argument, fmt::format("argument indices: rank {} of {}; legal is a dense [T, K] of i32", indices.rank,
-                                                         to_string(indices.dtype)));
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("argument indices: rank {} of {}; legal is a dense [T, K] of i32", indices.rank, to_string(indices.dtype)));
   }
   const std::int64_t tokens = indices.shape[0];
   const std::int64_t topk = indices.shape[1];

@@ -12,12 +12,14 @@
 namespace kernwright {
 namespace {
 
-constexpr std::int64_t kVectorElements = 8;   // 16-byte loads and stores of bf16
+constexpr std::int64_t kVectorElements = 8;  // 16-byte loads and stores of bf16
 constexpr std::uintptr_t kVectorBytes = 16;
 constexpr std::uintptr_t kWordBytes = 4;
 
 /// Extent d of a tensor whose rank is not checked yet.
-std::int64_t extent(const TensorView& view, int d) { return view.rank > d ? view.shape[static_cast<std::size_t>(d)] : -1; }
+std::int64_t extent(const TensorView& view, int d) {
+  return view.rank > d ? view.shape[static_cast<std::size_t>(d)] : -1;
+}
 
 }  // namespace
 
@@ -55,15 +57,16 @@ Result<CallShape> check_arguments(const SparseMlaPrefillArguments& arguments, co
     if (auto r = check_tensor(arguments.lse, words("lse", DType::f32, row_shape)); !r) return fail(std::move(r.error()));
   }
   if (shape.topk < 1 || shape.topk > options.max_topk) {
-    return fail(ErrorCode::invalid_argument, fmt::format("argument indices: K is {}; legal is 1 to {}, the max_topk that the op was made with",
-                                                         shape.topk, options.max_topk));
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("argument indices: K is {}; legal is 1 to {}, the max_topk that the op was made with", shape.topk, options.max_topk));
   }
   if (!std::isfinite(arguments.sm_scale)) {
     return fail(ErrorCode::invalid_argument, fmt::format("argument sm_scale is {}; it must be finite", arguments.sm_scale));
   }
   if (reinterpret_cast<std::uintptr_t>(arguments.workspace) % kWorkspaceAlignment != 0) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("argument workspace: the pointer is {}; legal is a multiple of {} bytes", arguments.workspace, kWorkspaceAlignment));
+    return fail(ErrorCode::invalid_argument, fmt::format("argument workspace: the pointer is {}; legal is a multiple of {} bytes",
+                                                         arguments.workspace, kWorkspaceAlignment));
   }
   return shape;
 }

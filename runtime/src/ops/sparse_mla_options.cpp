@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+
+#include "ops/sparse_mla_workspace.hpp"
 
 namespace kernwright {
 namespace {
@@ -11,7 +14,8 @@ namespace {
 constexpr std::array kGroupSizes{0, 2, 4, 8, 16};
 
 tl::unexpected<Error> refuse(std::string_view option, const std::string& came, std::string_view legal, std::string_view why = {}) {
-  return fail(ErrorCode::invalid_argument, fmt::format("option {} is {}; legal is {}{}{}", option, came, legal, why.empty() ? "" : ": ", why));
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("option {} is {}; legal is {}{}{}", option, came, legal, why.empty() ? "" : ": ", why));
 }
 
 /// The group whose rows (group x heads) come nearest to 64, the tile height that the matrix units fill, without passing it; of a union
@@ -41,6 +45,14 @@ Result<> check_options(const SparseMlaPrefillOptions& options) {
     return refuse("group_size", std::to_string(*options.group_size), "0 (off), 2, 4, 8, 16, or empty for auto");
   }
   if (options.index_kpool != 1) return refuse("index_kpool", std::to_string(options.index_kpool), "1", "an index must stand for one row");
+  const int largest_group = options.group_size.value_or(kGroupSizes.back());
+  if (largest_group > 0) {
+    const Bytes one = union_layout(1, largest_group, options.max_topk, std::numeric_limits<std::int64_t>::max()).size;
+    if (options.workspace_limit < one) {
+      return refuse("workspace_limit", std::to_string(options.workspace_limit.count),
+                    std::to_string(one.count) + " bytes, one group, and more");
+    }
+  }
   return {};
 }
 

@@ -20,14 +20,18 @@ using kw::sparse_mla::UnionBuildParams;
 
 constexpr std::int64_t kLargestGrid = 0x7fff'ffff;  // blocks in x, CUDA C++ programming guide
 
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
 
 template <class T>
 T* advance(T* pointer, std::int64_t elements) {
   return pointer == nullptr ? nullptr : pointer + elements;
 }
 /// bf16 elements behind an untyped pointer.
-void* advance_bf16(void* pointer, std::int64_t elements) { return static_cast<std::uint16_t*>(pointer) + elements; }
+void* advance_bf16(void* pointer, std::int64_t elements) {
+  return static_cast<std::uint16_t*>(pointer) + elements;
+}
 
 }  // namespace
 
@@ -51,7 +55,7 @@ struct SparseMlaPrefill::State {
     return chunk;
   }
   [[nodiscard]] Result<> launch_chunk(const SparseMlaPrefillArguments& arguments, const CallShape& shape, std::int64_t first_group,
-                                      std::int64_t groups, StreamHandle stream) const;
+                                      std::int64_t groups, StreamHandle stream, std::span<Event>& marks) const;
 };
 
 Result<SparseMlaPrefill> SparseMlaPrefill::create(const Runtime& runtime, const SparseMlaPrefillOptions& options) {
@@ -67,9 +71,11 @@ Result<SparseMlaPrefill> SparseMlaPrefill::create(const Runtime& runtime, const 
   };
   auto state = std::make_shared<State>(State{runtime, options, *choice, nullptr, nullptr});
   if (state->choice.group_size > 0) {
-    auto build = prepare(kUnionBuildTemplate, Specialisation{}.set("group_size", state->choice.group_size), sizeof(UnionBuildParams), std::nullopt);
-    auto prefill = build ? prepare(kPrefillTemplate, prefill_specialisation(options, state->choice.group_size), sizeof(PrefillParams), options.tile)
-                         : Result<std::unique_ptr<SteppingKernel>>(tl::unexpected<Error>(build.error()));
+    auto build =
+        prepare(kUnionBuildTemplate, Specialisation{}.set("group_size", state->choice.group_size), sizeof(UnionBuildParams), std::nullopt);
+    auto prefill =
+        build ? prepare(kPrefillTemplate, prefill_specialisation(options, state->choice.group_size), sizeof(PrefillParams), options.tile)
+              : Result<std::unique_ptr<SteppingKernel>>(tl::unexpected<Error>(build.error()));
     if (prefill) {
       state->union_build = std::move(*build);
       state->prefill = std::move(*prefill);
@@ -89,12 +95,19 @@ Bytes SparseMlaPrefill::workspace_bytes(std::int64_t tokens, std::int64_t kv_row
   if (!state_->union_build || tokens <= 0) return {};
   const int group = state_->choice.group_size;
   const std::int64_t rows = std::max<std::int64_t>(kv_rows, 0);
-  const std::int64_t groups = groups_that_fit(kWorkspaceLimit, ceil_div(tokens, group), group, state_->options.max_topk, rows);
+  const std::int64_t groups =
+      groups_that_fit(state_->options.workspace_limit, ceil_div(tokens, group), group, state_->options.max_topk, rows);
   return union_layout(groups, group, state_->options.max_topk, rows).size;
 }
 
 Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& a, const CallShape& shape, std::int64_t first_group,
-                                               std::int64_t groups, StreamHandle stream) const {
+                                               std::int64_t groups, StreamHandle stream, std::span<Event>& marks) const {
+  const auto mark = [&]() -> Result<> {
+    if (marks.empty()) return {};
+    Event& event = marks.front();
+    marks = marks.subspan(1);
+    return event.record(stream);
+  };
   const std::int64_t first_token = first_group * tokens_per_group();
   PrefillParams params{};
   params.tokens = std::min(groups * tokens_per_group(), shape.tokens - first_token);
@@ -129,6 +142,7 @@ Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& 
     build.capacity = layout.capacity;
     build.topk = params.topk;
     if (auto launched = union_build->launch(Grid{static_cast<std::uint32_t>(groups), 1, 1}, build, stream); !launched) return launched;
+    if (auto marked = mark(); !marked) return marked;
     params.union_rows = build.union_rows;
     params.union_masks = build.union_masks;
     params.union_counts = build.union_counts;
@@ -138,10 +152,15 @@ Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& 
     params.topk_length = topk_length;
   }
   const auto grid = [&](const Plan& plan) { return Grid{static_cast<std::uint32_t>(groups * head_tiles(plan)), 1, 1}; };
-  return prefill->launch(grid, params, stream);
+  if (auto launched = prefill->launch(grid, params, stream); !launched) return launched;
+  return mark();
 }
 
 Result<> SparseMlaPrefill::run(const SparseMlaPrefillArguments& arguments, StreamHandle stream) const {
+  return run_timed(arguments, stream, {});
+}
+
+Result<> SparseMlaPrefill::run_timed(const SparseMlaPrefillArguments& arguments, StreamHandle stream, std::span<Event> after_launch) const {
   const auto shape = check_arguments(arguments, state_->options);
   if (!shape) return tl::unexpected<Error>(shape.error());
   if (shape->tokens == 0) return {};
@@ -154,14 +173,22 @@ Result<> SparseMlaPrefill::run(const SparseMlaPrefillArguments& arguments, Strea
   }
   const std::int64_t chunk = state_->chunk_groups(*shape, arguments.workspace_size);
   for (std::int64_t first = 0; first < groups; first += chunk) {
-    if (auto launched = state_->launch_chunk(arguments, *shape, first, std::min(chunk, groups - first), stream); !launched) return launched;
+    if (auto launched = state_->launch_chunk(arguments, *shape, first, std::min(chunk, groups - first), stream, after_launch); !launched) {
+      return launched;
+    }
   }
   return {};
 }
 
-std::optional<int> SparseMlaPrefill::union_asked() const noexcept { return state_->options.group_size; }
-int SparseMlaPrefill::union_used() const noexcept { return state_->choice.group_size; }
-const std::string& SparseMlaPrefill::union_reason() const noexcept { return state_->choice.reason; }
+std::optional<int> SparseMlaPrefill::union_asked() const noexcept {
+  return state_->options.group_size;
+}
+int SparseMlaPrefill::union_used() const noexcept {
+  return state_->choice.group_size;
+}
+const std::string& SparseMlaPrefill::union_reason() const noexcept {
+  return state_->choice.reason;
+}
 
 std::vector<Kernel> SparseMlaPrefill::kernels() const {
   std::vector<Kernel> all;
@@ -176,14 +203,16 @@ std::vector<PrepareReport> SparseMlaPrefill::reports() const {
   return all;
 }
 
-std::vector<SparseMlaPrefill::LaunchShape> SparseMlaPrefill::launch_shapes(std::int64_t tokens, std::int64_t topk, std::int64_t kv_rows) const {
+std::vector<SparseMlaPrefill::LaunchShape> SparseMlaPrefill::launch_shapes(std::int64_t tokens, std::int64_t topk,
+                                                                           std::int64_t kv_rows) const {
   std::vector<LaunchShape> shapes;
   if (tokens <= 0) return shapes;
   const std::int64_t groups = ceil_div(tokens, state_->tokens_per_group());
   const std::int64_t chunk = std::max<std::int64_t>(1, state_->chunk_groups({tokens, kv_rows, topk}, workspace_bytes(tokens, kv_rows)));
   const auto add = [&](const SteppingKernel& kernel, std::int64_t blocks) {
     const Plan& plan = kernel.plan();
-    shapes.push_back({kernel.kernel().report().template_name, {static_cast<std::uint32_t>(blocks), 1, 1}, plan.threads, plan.dynamic_shared});
+    shapes.push_back(
+        {kernel.kernel().report().template_name, {static_cast<std::uint32_t>(blocks), 1, 1}, plan.threads, plan.dynamic_shared});
   };
   for (std::int64_t first = 0; first < groups; first += chunk) {
     const std::int64_t count = std::min(chunk, groups - first);

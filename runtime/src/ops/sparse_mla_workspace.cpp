@@ -5,7 +5,9 @@
 namespace kernwright {
 namespace {
 
-constexpr std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment; }
+constexpr std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+}
 constexpr std::uint64_t kIndexBytes = 4;
 
 }  // namespace

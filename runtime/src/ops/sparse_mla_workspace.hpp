@@ -7,7 +7,6 @@
 
 namespace kernwright {
 
-inline constexpr Bytes kWorkspaceLimit = mebibytes(256);
 inline constexpr std::uint64_t kWorkspaceAlignment = 256;
 
 /// Offsets into the workspace, bytes:

@@ -34,7 +34,8 @@ Result<> check_tensor(const TensorView& view, const TensorRule& rule) {
   const std::span<const std::int64_t> stride(view.stride.data(), rank);
   bool empty = false;
   for (std::size_t d = 0; d < rank; ++d) {
-    if (shape[d] < 0 || (rule.shape[d] >= 0 && shape[d] != rule.shape[d])) return refuse(rule, "the shape", extents(shape), extents(rule.shape));
+    if (shape[d] < 0 || (rule.shape[d] >= 0 && shape[d] != rule.shape[d]))
+      return refuse(rule, "the shape", extents(shape), extents(rule.shape));
     empty |= shape[d] == 0;
   }
   if (empty) return {};
@@ -50,7 +51,8 @@ Result<> check_tensor(const TensorView& view, const TensorRule& rule) {
         return refuse(rule, "the strides", extents(stride), rule.dense ? "row-major without gaps" : "1 innermost");
       }
       if (!innermost && stride[d] % rule.stride_multiple != 0) {
-        return refuse(rule, "the strides", extents(stride), fmt::format("multiples of {} elements but for the innermost", rule.stride_multiple));
+        return refuse(rule, "the strides", extents(stride),
+                      fmt::format("multiples of {} elements but for the innermost", rule.stride_multiple));
       }
     }
     row_major *= shape[d];

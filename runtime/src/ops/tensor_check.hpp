@@ -16,9 +16,9 @@ struct TensorRule {
   std::string_view name;
   DType dtype;
   std::span<const std::int64_t> shape;
-  bool dense = false;                 ///< Strides must be row-major without gaps.
-  std::int64_t stride_multiple = 1;   ///< Of every stride but the innermost, which must be 1.
-  std::uintptr_t alignment = 1;       ///< Of the pointer, bytes.
+  bool dense = false;                ///< Strides must be row-major without gaps.
+  std::int64_t stride_multiple = 1;  ///< Of every stride but the innermost, which must be 1.
+  std::uintptr_t alignment = 1;      ///< Of the pointer, bytes.
 };
 
 /// invalid_argument where the view breaks the rule; a null pointer is legal only for a tensor without elements.

@@ -10,9 +10,13 @@ namespace kernwright {
 ArtifactSource::ArtifactSource(std::shared_ptr<Store> store, std::shared_ptr<LiveCounters> counters, Logger logger)
     : store_(std::move(store)), counters_(std::move(counters)), logger_(std::move(logger)) {}
 
-Result<Obtained> ArtifactSource::get_or_build(const BuildRequest& request, Compiler& compiler) { return obtain(request, compiler, true); }
+Result<Obtained> ArtifactSource::get_or_build(const BuildRequest& request, Compiler& compiler) {
+  return obtain(request, compiler, true);
+}
 
-Result<Obtained> ArtifactSource::rebuild(const BuildRequest& request, Compiler& compiler) { return obtain(request, compiler, false); }
+Result<Obtained> ArtifactSource::rebuild(const BuildRequest& request, Compiler& compiler) {
+  return obtain(request, compiler, false);
+}
 
 Result<Obtained> ArtifactSource::obtain(const BuildRequest& request, Compiler& compiler, bool may_hit) {
   auto identity = compiler.identity();
@@ -59,7 +63,8 @@ Result<Obtained> ArtifactSource::read_or_compile(const EntryKey& key, const Buil
     }
     if (lookup.outcome == Store::Outcome::bad) {
       count(counters_->bad_entries);
-      logger_(LogLevel::warn, fmt::format("entry {} of {} is bad and is built anew: {}", key.hex(), store_->folder().string(), lookup.problem));
+      logger_(LogLevel::warn,
+              fmt::format("entry {} of {} is bad and is built anew: {}", key.hex(), store_->folder().string(), lookup.problem));
     }
   }
   count(counters_->misses);
@@ -107,7 +112,8 @@ void ArtifactSource::publish(const Artifact& artifact) {
   // One warning: what was compiled is in memory, so nothing is lost but the next process's time.
   const std::lock_guard lock(mutex_);
   if (std::exchange(store_warned_, true)) return;
-  logger_(LogLevel::warn, fmt::format("the store {} takes no entries; going on from memory: {}", store_->folder().string(), published.error().text()));
+  logger_(LogLevel::warn,
+          fmt::format("the store {} takes no entries; going on from memory: {}", store_->folder().string(), published.error().text()));
 }
 
 }  // namespace kernwright

@@ -17,7 +17,9 @@ std::string tile_list(const std::vector<Candidate>& candidates) {
 
 }  // namespace
 
-BlockLimits limits_of(const DeviceInfo& device) { return {device.name, device.shared_memory_per_block, device.max_threads_per_block}; }
+BlockLimits limits_of(const DeviceInfo& device) {
+  return {device.name, device.shared_memory_per_block, device.max_threads_per_block};
+}
 
 Result<BlockLimits> limits_of(Runtime::State& state, const Target& target) {
   if (target.is_host()) {
@@ -32,7 +34,8 @@ Result<BlockLimits> limits_of(Runtime::State& state, const Target& target) {
 
 std::string over_limit(const Plan& plan, const BlockLimits& limits) {
   if (static_cast<std::uint64_t>(plan.dynamic_shared) > limits.shared_memory.count) {
-    return fmt::format("needs {} bytes of dynamic shared memory a block, {} offers {}", plan.dynamic_shared, limits.owner, limits.shared_memory.count);
+    return fmt::format("needs {} bytes of dynamic shared memory a block, {} offers {}", plan.dynamic_shared, limits.owner,
+                       limits.shared_memory.count);
   }
   if (plan.threads > limits.max_threads) {
     return fmt::format("needs {} threads a block, {} offers {}", plan.threads, limits.owner, limits.max_threads);
@@ -40,8 +43,9 @@ std::string over_limit(const Plan& plan, const BlockLimits& limits) {
   return {};
 }
 
-Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const TemplateDefinition& definition, const Specialisation& specialisation,
-                                                const std::optional<Tile>& asked, const Target& target, Compiler& compiler) {
+Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const TemplateDefinition& definition,
+                                                const Specialisation& specialisation, const std::optional<Tile>& asked,
+                                                const Target& target, Compiler& compiler) {
   const Manifest& manifest = definition.manifest;
   if (asked) {
     if (auto checked = manifest.check_tile(*asked); !checked) return fail(std::move(checked.error()));

@@ -28,7 +28,8 @@ std::string over_limit(const Plan& plan, const BlockLimits& limits);
 
 /// The manifest's candidates for `asked` (or for nobody in particular) that are legal for the specialisation, in order. One compile of the
 /// plan header gives all plans, or the store has them. invalid_argument where `asked` itself is not legal, with the legal ones.
-Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const TemplateDefinition& definition, const Specialisation& specialisation,
-                                                const std::optional<Tile>& asked, const Target& target, Compiler& compiler);
+Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const TemplateDefinition& definition,
+                                                const Specialisation& specialisation, const std::optional<Tile>& asked,
+                                                const Target& target, Compiler& compiler);
 
 }  // namespace kernwright

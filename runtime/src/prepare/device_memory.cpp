@@ -12,7 +12,10 @@ DeviceBuffer::DeviceBuffer(std::shared_ptr<Backend> backend, DeviceId device, vo
     : backend_(std::move(backend)), device_(device), data_(data), size_(size) {}
 
 DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
-    : backend_(std::move(other.backend_)), device_(other.device_), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, {})) {}
+    : backend_(std::move(other.backend_)),
+      device_(other.device_),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, {})) {}
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   std::swap(backend_, other.backend_);
@@ -88,7 +91,9 @@ Event::~Event() {
 }
 
 namespace {
-tl::unexpected<Error> empty_event() { return fail(ErrorCode::invalid_argument, "the event was never created; see Runtime::create_event"); }
+tl::unexpected<Error> empty_event() {
+  return fail(ErrorCode::invalid_argument, "the event was never created; see Runtime::create_event");
+}
 }  // namespace
 
 Result<> Event::record(StreamHandle stream) {

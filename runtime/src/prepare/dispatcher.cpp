@@ -55,7 +55,8 @@ Result<std::vector<Candidate>> ordered_candidates(Attempt& attempt) {
   }
   // The interpreter's speed is nobody's measure, so nothing is missing there.
   if (!attempt.device.target.is_host() && (!match || !match->measured)) {
-    attempt.state.warn_once(fmt::format("no tile of {} was measured on target {}: its default tiles run", name, attempt.device.target.name()));
+    attempt.state.warn_once(
+        fmt::format("no tile of {} was measured on target {}: its default tiles run", name, attempt.device.target.name()));
   }
   return legal(std::nullopt);
 }
@@ -79,8 +80,9 @@ Result<Loaded> try_candidate(const Attempt& attempt, const Candidate& candidate)
     return fail(ErrorCode::does_not_fit, std::move(problem));
   }
   if (static_cast<std::size_t>(candidate.plan.params_bytes) != attempt.request.params_bytes) {
-    return fail(ErrorCode::load_failed, fmt::format("the kernel's parameter struct has {} bytes, the caller's {}: they were not made from the same header",
-                                                    candidate.plan.params_bytes, attempt.request.params_bytes));
+    return fail(ErrorCode::load_failed,
+                fmt::format("the kernel's parameter struct has {} bytes, the caller's {}: they were not made from the same header",
+                            candidate.plan.params_bytes, attempt.request.params_bytes));
   }
   auto request = kernel_request(*attempt.definition, attempt.specialisation, candidate.tile, attempt.device.target);
   if (!request) return fail(std::move(request.error()));
@@ -99,7 +101,9 @@ Result<Loaded> try_candidate(const Attempt& attempt, const Candidate& candidate)
   }
   if (!loaded) return loaded;
   if (loaded->plan != candidate.plan) {
-    return fail(ErrorCode::load_failed, "the plan inside the kernel is not the plan that its header gives: kw_plan must be kw::make_plan(kw::specialisation, kw::tile)");
+    return fail(
+        ErrorCode::load_failed,
+        "the plan inside the kernel is not the plan that its header gives: kw_plan must be kw::make_plan(kw::specialisation, kw::tile)");
   }
   if (auto fitted = loaded->kernel->fit(loaded->plan); !fitted) return fail(std::move(fitted.error()));
   return loaded;
@@ -196,7 +200,8 @@ Result<Kernel> step_down(Attempt& attempt, const std::vector<Candidate>& candida
   };
   std::size_t first = 0;
   if (attempt.request.after) {
-    const auto behind = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.tile == *attempt.request.after; });
+    const auto behind =
+        std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.tile == *attempt.request.after; });
     if (behind != candidates.end()) first = static_cast<std::size_t>(behind - candidates.begin()) + 1;
     reasons = fmt::format("{}: a launch was refused for resources", attempt.request.after->text());
   } else if (const auto fit = record->read(candidates)) {
@@ -219,14 +224,16 @@ Result<Kernel> step_down(Attempt& attempt, const std::vector<Candidate>& candida
     if (loaded.error().code != ErrorCode::does_not_fit) return fail(std::move(loaded.error()).within("tile " + tile.text()));
     passed_over(tile, loaded.error());
   }
-  return fail(ErrorCode::does_not_fit, fmt::format("no tile of {} ({}) fits {} ({}): {}", attempt.definition->manifest.name,
-                                                   attempt.specialisation.text(), attempt.device.name, attempt.device.target.name(), reasons));
+  return fail(ErrorCode::does_not_fit,
+              fmt::format("no tile of {} ({}) fits {} ({}): {}", attempt.definition->manifest.name, attempt.specialisation.text(),
+                          attempt.device.name, attempt.device.target.name(), reasons));
 }
 
 }  // namespace
 
 Result<Kernel> prepare_kernel(Runtime::State& state, const PrepareRequest& request) {
-  const std::string step = fmt::format("preparing {} ({}) on {}", request.template_name, request.specialisation.text(), to_string(request.device));
+  const std::string step =
+      fmt::format("preparing {} ({}) on {}", request.template_name, request.specialisation.text(), to_string(request.device));
   auto attempt = begin(state, request);
   if (!attempt) return fail(std::move(attempt.error()).within(step));
   auto candidates = ordered_candidates(*attempt);

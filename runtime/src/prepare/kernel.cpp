@@ -18,8 +18,8 @@ bool legal(const Grid& grid) noexcept {
 std::string describe(const Kernel::State& state, const Grid& grid) {
   const PrepareReport& report = state.report;
   return fmt::format("launching {} ({}) {} on {}, grid {} x {} x {}, {} threads, {} bytes of dynamic shared memory", report.template_name,
-                     report.specialisation.text(), report.tile_fitted.text(), to_string(report.device), grid.x, grid.y, grid.z, state.plan.threads,
-                     state.plan.dynamic_shared);
+                     report.specialisation.text(), report.tile_fitted.text(), to_string(report.device), grid.x, grid.y, grid.z,
+                     state.plan.threads, state.plan.dynamic_shared);
 }
 
 Error refused_arguments(const Kernel::State& state, const Grid& grid, std::size_t params_bytes) {
@@ -34,8 +34,12 @@ Error refused_arguments(const Kernel::State& state, const Grid& grid, std::size_
 
 }  // namespace
 
-const Plan& Kernel::plan() const noexcept { return state_->plan; }
-const PrepareReport& Kernel::report() const noexcept { return state_->report; }
+const Plan& Kernel::plan() const noexcept {
+  return state_->plan;
+}
+const PrepareReport& Kernel::report() const noexcept {
+  return state_->report;
+}
 
 Result<> Kernel::launch_bytes(const Grid& grid, const void* params, std::size_t params_bytes, StreamHandle stream) const {
   const State& state = *state_;

@@ -65,7 +65,8 @@ Result<> resolve_host(HostOptions& host) {
     if (!seed) return fail(std::move(seed.error()));
     host.seed = seed->value_or(1);
   }
-  if (host.workers < 0) return fail(ErrorCode::invalid_argument, fmt::format("host.workers is {}; legal are 0 (one a core) and more", host.workers));
+  if (host.workers < 0)
+    return fail(ErrorCode::invalid_argument, fmt::format("host.workers is {}; legal are 0 (one a core) and more", host.workers));
   if (!(host.compile_time_limit_seconds > 0)) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("host.compile_time_limit_seconds is {}; it must be above 0", host.compile_time_limit_seconds));
@@ -80,7 +81,8 @@ Result<RuntimeOptions> resolve_options(RuntimeOptions options) {
   fill_path(options.cuda_driver, "KERNWRIGHT_CUDA_DRIVER");
   fill_path(options.nvrtc, "KERNWRIGHT_NVRTC");
   if (!(options.compile_time_limit_seconds > 0)) {
-    return fail(ErrorCode::invalid_argument, fmt::format("compile_time_limit_seconds is {}; it must be above 0", options.compile_time_limit_seconds));
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("compile_time_limit_seconds is {}; it must be above 0", options.compile_time_limit_seconds));
   }
   if (!options.log_level) {
     constexpr std::array kLevels{LogLevel::error, LogLevel::warn, LogLevel::info, LogLevel::debug};

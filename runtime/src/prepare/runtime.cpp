@@ -23,9 +23,13 @@ Result<Runtime> Runtime::create(RuntimeOptions options) {
   return Runtime(State::create(std::move(*resolved)));
 }
 
-Result<std::vector<DeviceInfo>> Runtime::cuda_devices() const { return state_->cuda->devices(); }
+Result<std::vector<DeviceInfo>> Runtime::cuda_devices() const {
+  return state_->cuda->devices();
+}
 
-Result<DeviceInfo> Runtime::device(DeviceId id) const { return state_->device(id); }
+Result<DeviceInfo> Runtime::device(DeviceId id) const {
+  return state_->device(id);
+}
 
 Result<> Runtime::register_template(const TemplateSource& source) const {
   auto templates = state_->templates();
@@ -50,11 +54,17 @@ Result<Kernel> Runtime::prepare(const PrepareRequest& request) const {
   return state_->prepared.emplace(name, *kernel).first->second;
 }
 
-Result<std::vector<WarmedItem>> Runtime::warm(const WarmRequest& request) const { return warm_template(*state_, request); }
+Result<std::vector<WarmedItem>> Runtime::warm(const WarmRequest& request) const {
+  return warm_template(*state_, request);
+}
 
-Counters Runtime::counters() const { return state_->counters->read(); }
+Counters Runtime::counters() const {
+  return state_->counters->read();
+}
 
-std::filesystem::path Runtime::store_folder() const { return state_->store ? state_->store->folder() : std::filesystem::path{}; }
+std::filesystem::path Runtime::store_folder() const {
+  return state_->store ? state_->store->folder() : std::filesystem::path{};
+}
 
 Result<DeviceBuffer> Runtime::allocate(DeviceId device, Bytes size) const {
   const auto& backend = state_->backend(device.backend);

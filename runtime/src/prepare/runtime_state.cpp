@@ -78,7 +78,8 @@ Result<DeviceInfo> Runtime::State::device(DeviceId id) {
   for (const DeviceInfo& device : *devices) {
     if (device.id == id) return device;
   }
-  return fail(ErrorCode::not_found, fmt::format("there is no device {}; the driver lists {} of them, numbered from 0", to_string(id), devices->size()));
+  return fail(ErrorCode::not_found,
+              fmt::format("there is no device {}; the driver lists {} of them, numbered from 0", to_string(id), devices->size()));
 }
 
 Result<std::shared_ptr<TemplateSet>> Runtime::State::templates() {

@@ -46,10 +46,11 @@ Result<std::vector<Include>> includes_of(const std::string& name, std::string_vi
     if (!argument) continue;
     const std::size_t close = argument->size() > 1 ? argument->find('"', 1) : std::string_view::npos;
     if (argument->empty() || argument->front() != '"' || close == std::string_view::npos) {
-      return fail(ErrorCode::unsupported,
-                  fmt::format("{}:{}: '{}': a template includes files of its own tree as #include \"folder/file.cuh\" and nothing else, so that "
-                              "what it is made of is known exactly",
-                              name, number, line));
+      return fail(
+          ErrorCode::unsupported,
+          fmt::format("{}:{}: '{}': a template includes files of its own tree as #include \"folder/file.cuh\" and nothing else, so that "
+                      "what it is made of is known exactly",
+                      name, number, line));
     }
     found.push_back({std::string(argument->substr(1, close - 1)), number});
   }

@@ -17,7 +17,8 @@ std::string tile_initialiser(const Tile& tile) {
   return fmt::format("{{Variant::{}, {}, {}, {}, {}}}", tile.variant, tile.block_m, tile.block_n, tile.stages, tile.warps);
 }
 
-Result<std::string> specialisation_header(const Manifest& manifest, const Specialisation& specialisation, const Target& target, const Tile* tile) {
+Result<std::string> specialisation_header(const Manifest& manifest, const Specialisation& specialisation, const Target& target,
+                                          const Tile* tile) {
   std::string text = fmt::format("#pragma once\n#include \"{}\"\nnamespace kw {{\n", kPlanTypeName);
   text += "enum class DType : int { bf16 = 1, f16 = 2, f32 = 3, i32 = 4, i64 = 5, u8 = 6 };\n";
   text += "enum class Variant : int {";
@@ -58,8 +59,8 @@ void add_sources(std::vector<SourceFile>& sources, const TemplateDefinition& def
   std::sort(sources.begin() + 1, sources.end(), [](const SourceFile& a, const SourceFile& b) { return a.name < b.name; });
 }
 
-BuildRequest request_of(ArtifactKind kind, const TemplateDefinition& definition, const Specialisation& specialisation, std::vector<Tile> tiles,
-                        const Target& target) {
+BuildRequest request_of(ArtifactKind kind, const TemplateDefinition& definition, const Specialisation& specialisation,
+                        std::vector<Tile> tiles, const Target& target) {
   BuildRequest request;
   request.kind = kind;
   request.template_name = definition.manifest.name;
@@ -86,14 +87,15 @@ Result<BuildRequest> kernel_request(const TemplateDefinition& definition, const 
   return request;
 }
 
-Result<BuildRequest> plans_request(const TemplateDefinition& definition, const Specialisation& specialisation, const std::vector<Tile>& tiles,
-                                   const Target& target) {
+Result<BuildRequest> plans_request(const TemplateDefinition& definition, const Specialisation& specialisation,
+                                   const std::vector<Tile>& tiles, const Target& target) {
   auto header = specialisation_header(definition.manifest, specialisation, target, nullptr);
   if (!header) return fail(std::move(header.error()));
   auto closure = resolve_closure(definition.files, definition.manifest.plan);
   if (!closure) return fail(std::move(closure.error()));
-  std::string unit = fmt::format("#include \"{}\"\n#include \"{}\"\nusing kw::Variant;\nextern \"C\" __constant__ const kw::Plan kw_plans[{}] = {{\n",
-                                 kHeaderName, definition.manifest.plan, tiles.size());
+  std::string unit =
+      fmt::format("#include \"{}\"\n#include \"{}\"\nusing kw::Variant;\nextern \"C\" __constant__ const kw::Plan kw_plans[{}] = {{\n",
+                  kHeaderName, definition.manifest.plan, tiles.size());
   for (const Tile& tile : tiles) unit += fmt::format("  kw::make_plan(kw::specialisation, kw::Tile{}),\n", tile_initialiser(tile));
   unit += "};\n";
   BuildRequest request = request_of(ArtifactKind::plans, definition, specialisation, tiles, target);

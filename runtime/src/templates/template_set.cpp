@@ -41,8 +41,9 @@ Result<> TemplateSet::add(const TemplateSource& source) {
   FileMap available = library_files_;
   for (const TemplateSource::File& file : source.files) {
     if (file.name.starts_with("kernwright/")) {
-      return fail(ErrorCode::invalid_argument, fmt::format("template {}: file name '{}': names under kernwright/ are generated; choose another folder",
-                                                           definition->manifest.name, file.name));
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("template {}: file name '{}': names under kernwright/ are generated; choose another folder",
+                              definition->manifest.name, file.name));
     }
     const auto [place, inserted] = available.emplace(file.name, file.content);
     if (!inserted && place->second != file.content) {
@@ -58,8 +59,9 @@ Result<> TemplateSet::add(const TemplateSource& source) {
   const std::lock_guard lock(mutex_);
   const auto [place, inserted] = templates_.emplace(definition->manifest.name, definition);
   if (!inserted && place->second->digest != definition->digest) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("template '{}' is registered already with other content; give the new one another name", definition->manifest.name));
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("template '{}' is registered already with other content; give the new one another name", definition->manifest.name));
   }
   return {};
 }

@@ -53,8 +53,9 @@ Result<FileMap> template_tree_in_folder(const std::filesystem::path& folder, Fil
 Result<std::shared_ptr<TemplateSet>> template_set_of(const FileMap& tree);
 
 /// The request that compiles one tile, or the plans of several (see ArtifactKind).
-Result<BuildRequest> kernel_request(const TemplateDefinition& definition, const Specialisation& specialisation, const Tile& tile, const Target& target);
-Result<BuildRequest> plans_request(const TemplateDefinition& definition, const Specialisation& specialisation, const std::vector<Tile>& tiles,
-                                   const Target& target);
+Result<BuildRequest> kernel_request(const TemplateDefinition& definition, const Specialisation& specialisation, const Tile& tile,
+                                    const Target& target);
+Result<BuildRequest> plans_request(const TemplateDefinition& definition, const Specialisation& specialisation,
+                                   const std::vector<Tile>& tiles, const Target& target);
 
 }  // namespace kernwright

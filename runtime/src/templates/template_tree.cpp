@@ -10,10 +10,13 @@ namespace {
 constexpr Bytes kLargestTemplateFile = mebibytes(4);
 constexpr int kDeepestFolder = 8;
 
-bool is_template_file(std::string_view name) { return name.ends_with(".cu") || name.ends_with(".cuh") || name.ends_with(".toml"); }
+bool is_template_file(std::string_view name) {
+  return name.ends_with(".cu") || name.ends_with(".cuh") || name.ends_with(".toml");
+}
 
 Result<> read_folder(const std::filesystem::path& folder, const std::string& prefix, int depth, FileSystem& files, FileMap& tree) {
-  if (depth > kDeepestFolder) return fail(ErrorCode::malformed, fmt::format("{}: folders are nested deeper than {}", folder.string(), kDeepestFolder));
+  if (depth > kDeepestFolder)
+    return fail(ErrorCode::malformed, fmt::format("{}: folders are nested deeper than {}", folder.string(), kDeepestFolder));
   auto names = files.list(folder);
   if (!names) return fail(std::move(names.error()));
   for (const std::string& name : *names) {

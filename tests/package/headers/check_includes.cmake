@@ -1,4 +1,5 @@
 # A caller compiles every public header, so each include there is a dependency of the caller's.
+cmake_minimum_required(VERSION 3.25)
 file(GLOB headers "${INCLUDE}/kernwright/*.hpp")
 if(NOT headers)
   message(FATAL_ERROR "no header in ${INCLUDE}/kernwright")

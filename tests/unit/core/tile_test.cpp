@@ -18,8 +18,9 @@ TEST_CASE("tile: text and parse are inverse") {
 }
 
 TEST_CASE("tile: everything else is refused with the form") {
-  for (const char* wrong : {"", "mma", "mma:", ":m64n32s2w8", "mma:m64n32s2", "mma:m64n32s2w8 ", "mma:m0n32s2w8", "mma:m-1n32s2w8", "mma:m64n32w8s2",
-                            "mma:m064n32s2w8", "mma:m99999999999n32s2w8", "2mma:m64n32s2w8", "MMA:m64n32s2w8", "m m:m64n32s2w8", "mma:m64n32s2w8x"}) {
+  for (const char* wrong :
+       {"", "mma", "mma:", ":m64n32s2w8", "mma:m64n32s2", "mma:m64n32s2w8 ", "mma:m0n32s2w8", "mma:m-1n32s2w8", "mma:m64n32w8s2",
+        "mma:m064n32s2w8", "mma:m99999999999n32s2w8", "2mma:m64n32s2w8", "MMA:m64n32s2w8", "m m:m64n32s2w8", "mma:m64n32s2w8x"}) {
     CAPTURE(wrong);
     auto tile = Tile::parse(wrong);
     REQUIRE_FALSE(tile);

@@ -13,7 +13,9 @@ namespace {
 constexpr std::int64_t kTokens = 5, kHeads = 8, kRows = 30, kTopk = 7;
 
 /// Never dereferenced: the checks look at addresses only.
-void* address(std::uintptr_t value) { return reinterpret_cast<void*>(value); }
+void* address(std::uintptr_t value) {
+  return reinterpret_cast<void*>(value);
+}
 
 SparseMlaPrefillOptions options() {
   SparseMlaPrefillOptions o;
@@ -82,8 +84,14 @@ TEST_CASE("sparse MLA arguments: each wrong one is named with what came and what
       {"indices", "i64", [](auto& a) { a.indices.dtype = DType::i64; }},
       {"indices", "[6, 7]", [](auto& a) { a.indices.shape[0] = 6; }},
       {"indices", "row-major", [](auto& a) { a.indices.stride[0] = 8; }},
-      {"indices", "K is 17", [](auto& a) { a.indices = TensorView::contiguous(address(0x3000), DType::i32, {kTokens, 17}); }},
-      {"indices", "K is 0", [](auto& a) { a.indices = TensorView::contiguous(address(0x3000), DType::i32, {kTokens, 0}); }},
+      {"indices", "K is 17",
+       [](auto& a) {
+         a.indices = TensorView::contiguous(address(0x3000), DType::i32, {kTokens, 17});
+       }},
+      {"indices", "K is 0",
+       [](auto& a) {
+         a.indices = TensorView::contiguous(address(0x3000), DType::i32, {kTokens, 0});
+       }},
       {"topk_length", "[4]", [](auto& a) { a.topk_length.shape[0] = 4; }},
       {"attn_sink", "[7]", [](auto& a) { a.attn_sink.shape[0] = 7; }},
       {"attn_sink", "bf16", [](auto& a) { a.attn_sink.dtype = DType::bf16; }},

@@ -50,6 +50,7 @@ TEST_CASE("sparse MLA options: each wrong one is refused when the op is made, wi
                     {"dtype", "bf16", [](auto& o) { o.dtype = DType::u8; }},
                     {"group_size", "0 (off), 2, 4, 8, 16", [](auto& o) { o.group_size = 3; }},
                     {"group_size", "0 (off), 2, 4, 8, 16", [](auto& o) { o.group_size = 1; }},
+                    {"workspace_limit", "393", [](auto& o) { o.workspace_limit = Bytes{1000}; }},
                     {"index_kpool", "1", [](auto& o) { o.index_kpool = 4; }}};
   RuntimeOptions runtime_options;
   runtime_options.memory_only = true;

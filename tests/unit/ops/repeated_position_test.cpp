@@ -12,8 +12,8 @@ TEST_CASE("repeated position: the first row that names a valid position twice is
   const auto runtime = Runtime::create(options);
   REQUIRE(runtime);
   std::vector<std::int32_t> indices{0, 1, 2, -1, -1, 3,   // -1 may repeat
-                                    9, 9, 1, 2, 3, 4,     // 9 is no position of 8 rows
-                                    5, 4, 3, 2, 5, 3};    // 5 at slots 0 and 4
+                                    9, 9, 1, 2,  3,  4,   // 9 is no position of 8 rows
+                                    5, 4, 3, 2,  5,  3};  // 5 at slots 0 and 4
   const auto check = [&](std::vector<std::int32_t> lengths) {
     const TensorView view = TensorView::contiguous(indices.data(), DType::i32, {3, 6});
     const TensorView length = lengths.empty() ? TensorView{} : TensorView::contiguous(lengths.data(), DType::i32, {3});

@@ -28,24 +28,60 @@ void run_contract(const char* variant, int heads) {
 }  // namespace
 
 // One test case for each head count, so that they run side by side.
-TEST_CASE("sparse MLA on host: portable, 1 head") { run_contract("portable", 1); }
-TEST_CASE("sparse MLA on host: portable, 4 heads") { run_contract("portable", 4); }
-TEST_CASE("sparse MLA on host: portable, 8 heads") { run_contract("portable", 8); }
-TEST_CASE("sparse MLA on host: portable, 12 heads") { run_contract("portable", 12); }
-TEST_CASE("sparse MLA on host: portable, 16 heads") { run_contract("portable", 16); }
-TEST_CASE("sparse MLA on host: portable, 20 heads") { run_contract("portable", 20); }
-TEST_CASE("sparse MLA on host: portable, 32 heads") { run_contract("portable", 32); }
-TEST_CASE("sparse MLA on host: portable, 64 heads") { run_contract("portable", 64); }
-TEST_CASE("sparse MLA on host: portable, 128 heads") { run_contract("portable", 128); }
-TEST_CASE("sparse MLA on host: mma, 1 head") { run_contract("mma", 1); }
-TEST_CASE("sparse MLA on host: mma, 4 heads") { run_contract("mma", 4); }
-TEST_CASE("sparse MLA on host: mma, 8 heads") { run_contract("mma", 8); }
-TEST_CASE("sparse MLA on host: mma, 12 heads") { run_contract("mma", 12); }
-TEST_CASE("sparse MLA on host: mma, 16 heads") { run_contract("mma", 16); }
-TEST_CASE("sparse MLA on host: mma, 20 heads") { run_contract("mma", 20); }
-TEST_CASE("sparse MLA on host: mma, 32 heads") { run_contract("mma", 32); }
-TEST_CASE("sparse MLA on host: mma, 64 heads") { run_contract("mma", 64); }
-TEST_CASE("sparse MLA on host: mma, 128 heads") { run_contract("mma", 128); }
+TEST_CASE("sparse MLA on host: portable, 1 head") {
+  run_contract("portable", 1);
+}
+TEST_CASE("sparse MLA on host: portable, 4 heads") {
+  run_contract("portable", 4);
+}
+TEST_CASE("sparse MLA on host: portable, 8 heads") {
+  run_contract("portable", 8);
+}
+TEST_CASE("sparse MLA on host: portable, 12 heads") {
+  run_contract("portable", 12);
+}
+TEST_CASE("sparse MLA on host: portable, 16 heads") {
+  run_contract("portable", 16);
+}
+TEST_CASE("sparse MLA on host: portable, 20 heads") {
+  run_contract("portable", 20);
+}
+TEST_CASE("sparse MLA on host: portable, 32 heads") {
+  run_contract("portable", 32);
+}
+TEST_CASE("sparse MLA on host: portable, 64 heads") {
+  run_contract("portable", 64);
+}
+TEST_CASE("sparse MLA on host: portable, 128 heads") {
+  run_contract("portable", 128);
+}
+TEST_CASE("sparse MLA on host: mma, 1 head") {
+  run_contract("mma", 1);
+}
+TEST_CASE("sparse MLA on host: mma, 4 heads") {
+  run_contract("mma", 4);
+}
+TEST_CASE("sparse MLA on host: mma, 8 heads") {
+  run_contract("mma", 8);
+}
+TEST_CASE("sparse MLA on host: mma, 12 heads") {
+  run_contract("mma", 12);
+}
+TEST_CASE("sparse MLA on host: mma, 16 heads") {
+  run_contract("mma", 16);
+}
+TEST_CASE("sparse MLA on host: mma, 20 heads") {
+  run_contract("mma", 20);
+}
+TEST_CASE("sparse MLA on host: mma, 32 heads") {
+  run_contract("mma", 32);
+}
+TEST_CASE("sparse MLA on host: mma, 64 heads") {
+  run_contract("mma", 64);
+}
+TEST_CASE("sparse MLA on host: mma, 128 heads") {
+  run_contract("mma", 128);
+}
 
 TEST_CASE("sparse MLA on host: KERNELS' four faults turn the check red") {
   const Runtime runtime = tests::shared_store_runtime();
@@ -96,22 +132,33 @@ TEST_CASE("sparse MLA on host: empty problems") {
   }
 }
 
-TEST_CASE("sparse MLA on host: a workspace of one group runs the rest in chunks") {
+TEST_CASE("sparse MLA on host: a small workspace runs a long call in chunks of whole groups") {
   const Runtime runtime = tests::shared_store_runtime();
   SparseMlaCase c;
-  c.tokens = 27;
+  c.tokens = 43;
+  c.statistics = true;
+  c.topk_length = true;
   SparseMlaPrefillOptions options;
   options.device = DeviceId::host();
   options.heads = c.heads;
   options.group_size = c.group_size;
   options.max_topk = static_cast<int>(c.topk);
+  options.workspace_limit = Bytes{4096};  // two groups of 96 rows, not three
   auto op = SparseMlaPrefill::create(runtime, options);
-  REQUIRE(op);
+  REQUIRE_MESSAGE(op, (op ? "" : op.error().text()));
+  CHECK(op->workspace_bytes(c.tokens, c.kv_rows).count <= 4096);
+  CHECK(op->launch_shapes(c.tokens, c.topk, c.kv_rows).size() >= 4);
   const auto inputs = make_inputs(c);
   const Bytes needed = op->workspace_bytes(c.tokens, c.kv_rows);
   auto problem = DeviceProblem::create(runtime, DeviceId::host(), c, *inputs, needed);
   REQUIRE(problem);
   auto& a = problem->arguments;
+  REQUIRE(op->run(a, {}));
+  const auto outputs = problem->download();
+  REQUIRE(outputs);
+  const auto check = judge(c, *inputs, *outputs);
+  CHECK_MESSAGE(check.passed, check.first_failure);
+
   a.workspace_size = Bytes{needed.count - 1};
   auto refused = op->run(a, {});
   REQUIRE_FALSE(refused);

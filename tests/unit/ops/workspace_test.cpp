@@ -2,28 +2,31 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
+
 using namespace kernwright;
 
 TEST_CASE("workspace: a group takes min(G*K, S) rows of index and mask, and a count") {
   // 4 groups of 8 tokens, K = 40, S = 100: the union has at most 100 rows.
   const UnionLayout small = union_layout(4, 8, 40, 100);
   CHECK(small.capacity == 100);
-  CHECK(small.rows_offset == 256);                  // 4 counts of 4 bytes
-  CHECK(small.masks_offset == 256 + 1792);          // 400 rows of 4 bytes = 1600
-  CHECK(small.size == Bytes{256 + 1792 + 512});     // 400 masks of 1 byte
+  CHECK(small.rows_offset == 256);               // 4 counts of 4 bytes
+  CHECK(small.masks_offset == 256 + 1792);       // 400 rows of 4 bytes = 1600
+  CHECK(small.size == Bytes{256 + 1792 + 512});  // 400 masks of 1 byte
   const UnionLayout wide = union_layout(4, 16, 40, 1'000'000);
   CHECK(wide.capacity == 640);
   CHECK(wide.size == Bytes{256 + 10'240 + 5'120});  // 2,560 rows of 4 bytes, masks of 2
 }
 
 TEST_CASE("workspace: as many whole groups as fit, up to 64-bit sizes") {
-  for (const std::int64_t groups : {1, 3, 17, 1000}) {
+  constexpr Bytes kLimit = mebibytes(256);
+  for (const int groups : {1, 3, 17, 1000}) {
     const Bytes exact = union_layout(groups, 8, 2048, 8192).size;
     CHECK(groups_that_fit(exact, 5000, 8, 2048, 8192) >= groups);
     CHECK(union_layout(groups_that_fit(exact, 5000, 8, 2048, 8192), 8, 2048, 8192).size <= exact);
     CHECK(groups_that_fit(Bytes{exact.count - 600}, 5000, 8, 2048, 8192) < groups);
   }
   CHECK(groups_that_fit(Bytes{0}, 10, 8, 2048, 8192) == 0);
-  CHECK(groups_that_fit(kWorkspaceLimit, std::int64_t{1} << 40, 16, 4096, std::int64_t{1} << 40) == kWorkspaceLimit.count / (65'536 * 6 + 4));
-  CHECK(groups_that_fit(kWorkspaceLimit, 7, 8, 2048, 0) == 7);
+  CHECK(groups_that_fit(kLimit, std::int64_t{1} << 40, 16, 4096, std::int64_t{1} << 40) == 682);  // 2^28 / (65,536 * 6 + 4)
+  CHECK(groups_that_fit(kLimit, 7, 8, 2048, 0) == 7);
 }

@@ -57,8 +57,10 @@ TEST_CASE("options: defaults without variables") {
 }
 
 TEST_CASE("options: a variable that cannot be read is named with its value and what is legal") {
-  for (const auto& [name, value] : {std::pair{"KERNWRIGHT_HOST_MODE", "fibres"}, {"KERNWRIGHT_HOST_SHARED_BYTES", "48K"},
-                                    {"KERNWRIGHT_HOST_SEED", "-1"}, {"KERNWRIGHT_LOG", "loud"}}) {
+  for (const auto& [name, value] : {std::pair{"KERNWRIGHT_HOST_MODE", "fibres"},
+                                    {"KERNWRIGHT_HOST_SHARED_BYTES", "48K"},
+                                    {"KERNWRIGHT_HOST_SEED", "-1"},
+                                    {"KERNWRIGHT_LOG", "loud"}}) {
     const Variable variable(name, value);
     auto resolved = resolve_options({});
     REQUIRE_FALSE(resolved);

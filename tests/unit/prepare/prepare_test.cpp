@@ -205,10 +205,11 @@ TEST_CASE("prepare: candidates behind a refused one") {
 
 TEST_CASE("prepare: a tuning table of the user's chooses the tile, and an illegal one is passed over with a note") {
   const cases::TemporaryFolder folder;
-  std::ofstream(folder.path() / "mine.toml") << "format = 1\n[[tile]]\ntemplate = \"test/scale\"\nwhen = { factor = 3 }\ntarget = \"host\"\n"
-                                                "tile = \"plain:m1n40s1w2\"\nmeasured = \"by this test\"\n"
-                                                "[[tile]]\ntemplate = \"test/scale\"\nwhen = { factor = 4 }\ntarget = \"host\"\n"
-                                                "tile = \"plain:m1n41s1w2\"\nmeasured = \"by this test\"\n";
+  std::ofstream(folder.path() / "mine.toml")
+      << "format = 1\n[[tile]]\ntemplate = \"test/scale\"\nwhen = { factor = 3 }\ntarget = \"host\"\n"
+         "tile = \"plain:m1n40s1w2\"\nmeasured = \"by this test\"\n"
+         "[[tile]]\ntemplate = \"test/scale\"\nwhen = { factor = 4 }\ntarget = \"host\"\n"
+         "tile = \"plain:m1n41s1w2\"\nmeasured = \"by this test\"\n";
   RuntimeOptions options;
   options.memory_only = true;
   options.tuning_folder = folder.path();

@@ -7,9 +7,15 @@ using namespace kernwright;
 TEST_CASE("step down: on host, the fit is written and differs from the tile asked for") {
   cases::fit_is_written_and_differs_from_the_tile_asked_for(DeviceId::host());
 }
-TEST_CASE("step down: on host, the next process starts at the fit") { cases::next_process_starts_at_the_fit(DeviceId::host()); }
-TEST_CASE("step down: on host, a changed source ignores the fit") { cases::changed_source_ignores_the_fit(DeviceId::host()); }
+TEST_CASE("step down: on host, the next process starts at the fit") {
+  cases::next_process_starts_at_the_fit(DeviceId::host());
+}
+TEST_CASE("step down: on host, a changed source ignores the fit") {
+  cases::changed_source_ignores_the_fit(DeviceId::host());
+}
 TEST_CASE("step down: on host, a grid of 65,536 rows is an error and no step down") {
   cases::oversized_grid_is_an_error_and_no_step_down(DeviceId::host());
 }
-TEST_CASE("step down: on host, the shared memory limit decides the tile") { cases::shared_memory_limit_decides_the_tile(DeviceId::host()); }
+TEST_CASE("step down: on host, the shared memory limit decides the tile") {
+  cases::shared_memory_limit_decides_the_tile(DeviceId::host());
+}

@@ -7,11 +7,12 @@
 using namespace kernwright;
 
 TEST_CASE("closure: follows includes, sorted behind the main file, generated headers left out") {
-  const FileMap files{{"a/main.cu", "#include \"z.cuh\"\n  #  include \"a/y.cuh\"  // why\n#include \"kernwright/specialisation.cuh\"\nint x;\n"},
-                      {"z.cuh", "#pragma once\n#include \"a/deep.cuh\""},
-                      {"a/y.cuh", "#include \"z.cuh\"\n"},
-                      {"a/deep.cuh", "#include \"z.cuh\"\n"},
-                      {"unused.cuh", "#include \"nowhere.cuh\"\n"}};
+  const FileMap files{
+      {"a/main.cu", "#include \"z.cuh\"\n  #  include \"a/y.cuh\"  // why\n#include \"kernwright/specialisation.cuh\"\nint x;\n"},
+      {"z.cuh", "#pragma once\n#include \"a/deep.cuh\""},
+      {"a/y.cuh", "#include \"z.cuh\"\n"},
+      {"a/deep.cuh", "#include \"z.cuh\"\n"},
+      {"unused.cuh", "#include \"nowhere.cuh\"\n"}};
   auto closure = resolve_closure(files, "a/main.cu");
   REQUIRE(closure);
   REQUIRE(closure->size() == 4);

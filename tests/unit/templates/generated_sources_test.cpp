@@ -53,7 +53,8 @@ TEST_CASE("generated plans: one unit for all tiles, without a kernel") {
 
 TEST_CASE("generated header: a value beyond 32 bits is refused") {
   const auto definition = scale_definition();
-  auto request = kernel_request(*definition, Specialisation{}.set("factor", std::int64_t{1} << 40), *Tile::parse("plain:m1n40s1w2"), Target::host());
+  auto request =
+      kernel_request(*definition, Specialisation{}.set("factor", std::int64_t{1} << 40), *Tile::parse("plain:m1n40s1w2"), Target::host());
   REQUIRE_FALSE(request);
   CHECK(request.error().message.find("factor") != std::string::npos);
 }
