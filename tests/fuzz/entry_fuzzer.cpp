@@ -5,7 +5,7 @@
 #include "fuzz_target.hpp"
 #include "store/entry_format.hpp"
 #include "store/entry_layout.hpp"
-#include "support/example_artifact.hpp"
+#include "fixtures/example_artifact.hpp"
 
 using namespace kernwright;
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "backend/host/sanitizers.hpp"
-#include "support/call_counters.hpp"
+#include "fixtures/call_counters.hpp"
 #include "unit/host/host_fixture.hpp"
 
 namespace kernwright::test {

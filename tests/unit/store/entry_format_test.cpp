@@ -4,8 +4,8 @@
 
 #include "platform/file_system.hpp"
 #include "store/entry_layout.hpp"
-#include "support/example_artifact.hpp"
-#include "support/temporary_folder.hpp"
+#include "fixtures/example_artifact.hpp"
+#include "fixtures/temporary_folder.hpp"
 
 using namespace kernwright;
 using namespace kernwright::tests;

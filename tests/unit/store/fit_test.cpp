@@ -6,7 +6,7 @@
 #include <set>
 
 #include "store/compiler_record.hpp"
-#include "support/example_artifact.hpp"
+#include "fixtures/example_artifact.hpp"
 
 using namespace kernwright;
 using namespace kernwright::tests;

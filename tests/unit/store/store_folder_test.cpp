@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/temporary_folder.hpp"
+#include "fixtures/temporary_folder.hpp"
 
 using namespace kernwright;
 using namespace kernwright::tests;

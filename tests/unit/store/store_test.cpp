@@ -9,9 +9,9 @@
 #include <cstring>
 #include <thread>
 
-#include "support/example_artifact.hpp"
-#include "support/faulty_file_system.hpp"
-#include "support/temporary_folder.hpp"
+#include "fixtures/example_artifact.hpp"
+#include "fixtures/faulty_file_system.hpp"
+#include "fixtures/temporary_folder.hpp"
 
 using namespace kernwright;
 using namespace kernwright::tests;
