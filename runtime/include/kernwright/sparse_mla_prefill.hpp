@@ -58,13 +58,10 @@ class SparseMlaPrefill {
   /// A selected kv row that is not finite reaches its selectors per token, and every token of the group with union.
   [[nodiscard]] Result<> run(const SparseMlaPrefillArguments& arguments, StreamHandle stream) const;
 
-<<<<<<< HEAD
-=======
   /// As run(), and records after_launch[i] behind launch i of launch_shapes(): what each kernel of the op takes. Launches past the span's
   /// end are not marked.
   [[nodiscard]] Result<> run_timed(const SparseMlaPrefillArguments& arguments, StreamHandle stream, std::span<Event> after_launch) const;
 
->>>>>>> part/tools
   [[nodiscard]] std::optional<int> union_asked() const noexcept;   ///< Empty: auto.
   [[nodiscard]] int union_used() const noexcept;                   ///< 0 where off.
   [[nodiscard]] const std::string& union_reason() const noexcept;  ///< Why union_used is not union_asked, or how auto chose.

@@ -1,0 +1,17 @@
+// kernwright cache ls, show, verify, clear
+#pragma once
+
+#include <string>
+
+#include "console.hpp"
+
+namespace kernwright::tool {
+
+ExitCode cache_list(const OutputOptions& output);
+/// `key`: an entry's name, or at least 4 of its first digits.
+ExitCode cache_show(const OutputOptions& output, const std::string& key);
+/// Exit code 1 where an entry is bad.
+ExitCode cache_verify(const OutputOptions& output);
+ExitCode cache_clear(const OutputOptions& output);
+
+}  // namespace kernwright::tool

@@ -1,0 +1,170 @@
+// The only unit that includes CLI11, which costs seconds to compile.
+#include "command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <sstream>
+#include <string>
+
+#include "cache.hpp"
+#include "console.hpp"
+#include "doctor.hpp"
+#include "run_sparse_mla.hpp"
+#include "warm.hpp"
+
+namespace kernwright::tool {
+namespace {
+
+constexpr const char* kEnvironment = R"(Environment:
+  KERNWRIGHT_CACHE_DIR          the store, else XDG_CACHE_HOME/kernwright, else HOME/.cache/kernwright
+  KERNWRIGHT_TARGET             what --target means where it is not given
+  KERNWRIGHT_TUNING_DIR         tuning tables that are read before the built-in ones
+  KERNWRIGHT_CUDA_DRIVER        libcuda.so.1
+  KERNWRIGHT_NVRTC              libnvrtc.so
+  KERNWRIGHT_HOST_MODE          fibers, fibers-asan or threads
+  KERNWRIGHT_HOST_SHARED_BYTES  shared memory of a block on host
+  KERNWRIGHT_LOG                error, warn, info or debug
+Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 the call's words are off; 3 this machine cannot do it)";
+
+/// Runs the subcommand that was chosen.
+using Action = std::function<ExitCode()>;
+
+void add_output_options(CLI::App& app, OutputOptions& output, bool quiet) {
+  app.add_flag("--json", output.json, "Print one JSON document on stdout");
+  if (quiet) app.add_flag("--quiet", output.quiet, "No progress, notes or warnings on stderr; errors still");
+}
+
+void add_run(CLI::App& app, RunSparseMlaOptions& options, Action& action) {
+  CLI::App* const run = app.add_subcommand("run", "Run an operation on real or generated input");
+  run->require_subcommand(1);
+  CLI::App* const command = run->add_subcommand(
+      "sparse-mla",
+      "Run sparse MLA prefill: compile or fetch its kernels, fit them to the device, launch, time, and check against a CPU reference.\n"
+      "On a GPU times are the median of 15 runs after 3, by events; on host, Kernwright's interpreter, of 3 after 1, by a clock.");
+  CLI::Option* const input = command->add_option(
+      "--input", options.input_file,
+      "A safetensors file: q [T, H, 576 or 512] BF16, kv [S, d_qk] BF16, indices [T, K] I32, optionally topk_length [T] I32 and attn_sink "
+      "[H] F32; sm_scale from its metadata, else d_qk^(-1/2). Without it: q and kv of N(0, 1), indices a random walk");
+  command->add_option("--output", options.output_file, "Write out [T, H, 512] BF16, max_logits and lse [T, H] F32 to a safetensors file");
+  const auto generated = [&](CLI::Option* option) { option->excludes(input); };
+  using Number = std::int64_t;
+  generated(command->add_option("--tokens", options.tokens, "Tokens of a request (default 4096 on a GPU, 64 on host)")
+                ->check(CLI::Range(Number{0}, Number{2'147'483'647})));
+  generated(command->add_option("--batch", options.batch, "Requests (default 1)")->check(CLI::Range(Number{1}, Number{65'536})));
+  generated(command->add_option("--heads", options.heads, "Query heads (default 8)")->check(CLI::Range(Number{1}, Number{128})));
+  generated(
+      command->add_option("--kv-rows", options.kv_rows, "KV rows that all requests share (default: each request has as many as tokens)")
+          ->check(CLI::Range(Number{0}, Number{2'147'483'647})));
+  generated(command->add_option("--topk", options.topk, "K, positions a token attends to (default 2048 on a GPU, 32 on host)")
+                ->check(CLI::Range(Number{1}, Number{4096})));
+  generated(
+      command->add_option("--churn", options.churn, "Share of its rows that a token replaces (default 0.05)")->check(CLI::Range(0.0, 1.0)));
+  generated(command->add_option("--seed", options.seed, "Seed of all that is random (default 1)"));
+  command->add_option("--union", options.union_word, "Tokens that share one gathered union of rows: auto, 0 (off), 2, 4, 8, 16")
+      ->capture_default_str();
+  command->add_option("--tile", options.tile, "Tile to ask for, e.g. mma:m64n32s2w8 (default: from the tuning tables)");
+  command->add_option("--target", options.target,
+                      "auto (a CUDA device if there is one, else host), host, or the target of a device here (default: auto)");
+  command->add_flag("--deterministic", options.deterministic, "Make a token's result depend on its own inputs only; turns union off");
+  command->add_flag("--check", options.check, "Compare with the CPU reference; exit code 1 where the output is wrong");
+  add_output_options(*command, options.output, true);
+  command->callback([&] { action = [&] { return run_sparse_mla(options); }; });
+}
+
+void add_warm(CLI::App& app, WarmOptions& options, Action& action) {
+  CLI::App* const command =
+      app.add_subcommand("warm", "Compile sparse MLA prefill's kernels into the store, for targets that need not be here; needs no GPU");
+  command->add_option("--target", options.targets,
+                      "Targets, comma-separated: host, sm_80, sm_90a, … (needed unless KERNWRIGHT_TARGET is set)");
+  command->add_option("--heads", options.heads, "Head counts, comma-separated, 1 to 128")->capture_default_str();
+  command
+      ->add_option("--union", options.unions,
+                   "Unions, comma-separated: auto (what an op would choose for the target), 0 (off), 2, 4, 8, 16")
+      ->capture_default_str();
+  command->add_option("--jobs", options.jobs, "Kernels compiled at once (default: one a core)")->check(CLI::Range(1, 1024));
+  command->add_flag("--no-fallbacks", options.no_fallbacks, "Only the first tile of each kernel, not those that a step-down would go to");
+  add_output_options(*command, options.output, true);
+  command->callback([&] { action = [&] { return warm(options); }; });
+}
+
+struct CacheOptions {
+  OutputOptions output;
+  std::string key;
+};
+
+void add_cache(CLI::App& app, CacheOptions& options, Action& action) {
+  CLI::App* const cache = app.add_subcommand("cache", "Look into the store, or empty it");
+  cache->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help, std::function<ExitCode()> run) {
+    CLI::App* const command = cache->add_subcommand(name, help);
+    add_output_options(*command, options.output, false);
+    command->callback([&action, run] { action = run; });
+    return command;
+  };
+  add("ls", "List entries, fits and compilers", [&] { return cache_list(options.output); });
+  CLI::App* const show = add("show", "Show an entry: constants, tile, target, resource use, compile time, log",
+                             [&] { return cache_show(options.output, options.key); });
+  show->add_option("key", options.key, "The entry's name, or at least 4 of its first digits")->required();
+  add("verify", "Read and check every entry; exit code 1 where one is bad", [&] { return cache_verify(options.output); });
+  add("clear", "Remove entries, fits and leftovers, nothing else", [&] { return cache_clear(options.output); });
+}
+
+/// The subcommand as far as the words led, e.g. `kernwright run sparse-mla`.
+const CLI::App& innermost(const CLI::App& app, std::string& words) {
+  const CLI::App* current = &app;
+  words = app.get_name();
+  while (!current->get_subcommands().empty()) {
+    current = current->get_subcommands().front();
+    words += " " + current->get_name();
+  }
+  return *current;
+}
+
+/// What could have stood there: subcommands, else options.
+std::string legal_words(const CLI::App& app) {
+  std::string words;
+  const auto add = [&](const std::string& word) { words += (words.empty() ? "" : ", ") + word; };
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App* candidate) { return !candidate->get_name().empty(); })) {
+    add(command->get_name());
+  }
+  for (const CLI::Option* option : app.get_options()) add(option->get_name());
+  return words;
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv) {
+  CLI::App app("Kernwright: CUDA C++ kernel templates, specialised, compiled and cached at run time", "kernwright");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("kernwright ") + KERNWRIGHT_VERSION);
+  app.footer(kEnvironment);
+
+  Action action;
+  OutputOptions doctor_output;
+  CLI::App* const doctor_command = app.add_subcommand("doctor", "Say what works here, what would stop a run, and how to mend it");
+  add_output_options(*doctor_command, doctor_output, false);
+  doctor_command->callback([&] { action = [&] { return doctor(doctor_output); }; });
+  RunSparseMlaOptions run_options;
+  add_run(app, run_options, action);
+  WarmOptions warm_options;
+  add_warm(app, warm_options, action);
+  CacheOptions cache_options;
+  add_cache(app, cache_options, action);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    // --help and --version.
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    return static_cast<int>(finish(text.str(), ExitCode::done));
+  } catch (const CLI::ParseError& error) {
+    std::string words;
+    const CLI::App& where = innermost(app, words);
+    return static_cast<int>(report_usage(std::string(error.what()) + "\n  legal after '" + words + "': " + legal_words(where) + "\n  see " +
+                                         words + " --help"));
+  }
+  return static_cast<int>(action());
+}
+
+}  // namespace kernwright::tool

@@ -1,0 +1,32 @@
+// kernwright run sparse-mla
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "console.hpp"
+
+namespace kernwright::tool {
+
+struct RunSparseMlaOptions {
+  OutputOptions output;
+  std::string input_file;              ///< Empty: generated.
+  std::string output_file;             ///< Empty: none.
+  std::optional<std::int64_t> tokens;  ///< Of a request. Each empty one has a default that depends on the device.
+  std::optional<std::int64_t> batch;
+  std::optional<std::int64_t> heads;
+  std::optional<std::int64_t> kv_rows;
+  std::optional<std::int64_t> topk;
+  std::optional<double> churn;
+  std::optional<std::uint64_t> seed;
+  std::string union_word = "auto";
+  std::string tile;    ///< Empty: from the tuning tables.
+  std::string target;  ///< Empty: KERNWRIGHT_TARGET, else auto.
+  bool deterministic = false;
+  bool check = false;
+};
+
+ExitCode run_sparse_mla(const RunSparseMlaOptions& options);
+
+}  // namespace kernwright::tool
