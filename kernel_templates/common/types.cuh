@@ -1,14 +1,17 @@
 // Fixed-width names and the few macros that differ between NVRTC and a host compiler.
 #pragma once
 
-#if defined(KW_HOST)
+#if defined(__CUDACC__)
+#define KW_INLINE __forceinline__
+#define KW_PRAGMA(text) _Pragma(#text)
+#define KW_UNROLL KW_PRAGMA(unroll)
+#define KW_UNROLL_BY(times) KW_PRAGMA(unroll times)
+#define KW_MAY_ALIAS
+#else
 #define KW_INLINE inline
 #define KW_UNROLL
+#define KW_UNROLL_BY(times)
 #define KW_MAY_ALIAS [[gnu::may_alias]]
-#else
-#define KW_INLINE __forceinline__
-#define KW_UNROLL _Pragma("unroll")
-#define KW_MAY_ALIAS
 #endif
 
 namespace kw {

@@ -36,7 +36,7 @@ constexpr int block_n = tile.block_n;
 constexpr int stages = tile.stages;
 constexpr int score_warps = minimum(layout.warps_n, block_n / 8);  // along the keys
 constexpr int key_groups = block_n / 8 / score_warps;              // of eight keys, of one warp
-constexpr int chains = key_groups >= 4 ? 1 : 2;                    // independent sums over d_qk, to keep the tensor cores fed
+constexpr int panels = layout.chunks / 8;                          // of 64 columns of Q and K, four mma steps each
 constexpr int column_pairs = d_v / layout.warps_n / 16;            // of eight columns each, of one warp
 static_assert(d_v / layout.warps_n % 64 == 0, "a warp's columns are whole swizzled panels");
 
@@ -67,50 +67,47 @@ KW_INLINE void row_sync(const WarpPlace& warp) {
 }
 
 /// S = Q Kᵀ of this warp's 16 rows and keys: scores[j] holds eight keys as an mma accumulator.
+///
+/// Each panel of 64 columns is summed by the tensor cores from zero and then added in fp32. A tensor core truncates where fp32 arithmetic
+/// rounds, so that a chain of 36 steps is off by about 36 half units in the last place, all in one direction: 1e-4 in a logit of 150, which
+/// is as much as lse may be off. Chains of four steps are off by a tenth of that, and several of them can run at once.
 KW_INLINE void multiply_keys(const WarpPlace& warp, SharedAddress queries, SharedAddress keys, float (&scores)[key_groups][4]) {
   const int lane = lane_id();
   const SharedAddress query = queries + static_cast<u32>((warp.m * 16 + lane % 16) * layout.row_bytes);
   const u32 query_lane = swizzled_lane(lane / 16);
-  float sum[chains][key_groups][4] = {};
-  if constexpr (key_groups == 1) {
-    // One ldmatrix brings eight keys × 32 columns.
-    const SharedAddress key = keys + static_cast<u32>((warp.n * 8 + lane % 8) * layout.row_bytes);
-    const u32 key_lane = swizzled_lane(lane / 8);
+  // With one group of keys an ldmatrix brings eight keys × 32 columns, with more of them 16 keys × 16 columns.
+  constexpr bool one_group = key_groups == 1;
+  const int first_key = warp.n * key_groups * 8 + (one_group ? 0 : lane / 16 * 8) + lane % 8;
+  const SharedAddress key = keys + static_cast<u32>(first_key * layout.row_bytes);
+  const u32 key_lane = swizzled_lane(one_group ? lane / 8 : lane / 8 % 2);
+  KW_UNROLL_BY(1)  // unrolled, the loads of several panels run ahead until the registers of 64-key tiles spill
+  for (int panel = 0; panel < panels; ++panel) {
+    float sum[key_groups][4] = {};
+    u32 b[4];
     KW_UNROLL
-    for (int step = 0; step < layout.chunks / 2; step += 2) {
-      u32 b[4];
-      ldmatrix_x4(b, key + swizzled_step(key_lane, step));
-      KW_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        u32 a[4];
-        ldmatrix_x4(a, query + swizzled_step(query_lane, step + half));
-        const u32 b_half[2] = {b[2 * half], b[2 * half + 1]};
-        mma_m16n8k16_bf16(sum[half][0], a, b_half);
-      }
-    }
-  } else {
-    // One ldmatrix brings 16 keys × 16 columns.
-    const SharedAddress key = keys + static_cast<u32>((warp.n * key_groups * 8 + lane / 16 * 8 + lane % 8) * layout.row_bytes);
-    const u32 key_lane = swizzled_lane(lane / 8 % 2);
-    KW_UNROLL
-    for (int step = 0; step < layout.chunks / 2; ++step) {
+    for (int step = panel * 4; step < panel * 4 + 4; ++step) {
       u32 a[4];
       ldmatrix_x4(a, query + swizzled_step(query_lane, step));
-      KW_UNROLL
-      for (int j = 0; j < key_groups; j += 2) {
-        u32 b[4];
-        ldmatrix_x4(b, key + static_cast<u32>(j * 8 * layout.row_bytes) + swizzled_step(key_lane, step));
-        const u32 b_low[2] = {b[0], b[1]};
-        const u32 b_high[2] = {b[2], b[3]};
-        mma_m16n8k16_bf16(sum[step % chains][j], a, b_low);
-        mma_m16n8k16_bf16(sum[step % chains][j + 1], a, b_high);
+      if constexpr (one_group) {
+        if (step % 2 == 0) ldmatrix_x4(b, key + swizzled_step(key_lane, step));
+        const u32 b_half[2] = {b[step % 2 * 2], b[step % 2 * 2 + 1]};
+        mma_m16n8k16_bf16(sum[0], a, b_half);
+      } else {
+        KW_UNROLL
+        for (int j = 0; j < key_groups; j += 2) {
+          ldmatrix_x4(b, key + static_cast<u32>(j * 8 * layout.row_bytes) + swizzled_step(key_lane, step));
+          const u32 b_low[2] = {b[0], b[1]};
+          const u32 b_high[2] = {b[2], b[3]};
+          mma_m16n8k16_bf16(sum[j], a, b_low);
+          mma_m16n8k16_bf16(sum[j + 1], a, b_high);
+        }
       }
     }
-  }
-  KW_UNROLL
-  for (int j = 0; j < key_groups; ++j) {
     KW_UNROLL
-    for (int e = 0; e < 4; ++e) scores[j][e] = chains == 2 ? sum[0][j][e] + sum[chains - 1][j][e] : sum[0][j][e];
+    for (int j = 0; j < key_groups; ++j) {
+      KW_UNROLL
+      for (int e = 0; e < 4; ++e) scores[j][e] = panel == 0 ? sum[j][e] : scores[j][e] + sum[j][e];
+    }
   }
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "platform/file_system.hpp"
+#include "platform/posix_calls.hpp"
 
 namespace kernwright {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 /// Owns a file descriptor.
 class Descriptor {
  public:
-  explicit Descriptor(int number) noexcept : number_(number) {}
+  Descriptor(PosixCalls& calls, int number) noexcept : calls_(calls), number_(number) {}
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() { close(); }
@@ -29,11 +30,12 @@ class Descriptor {
   /// errno of close, 0 where it succeeded. EINTR counts as closed: on Linux the descriptor is gone either way.
   int close() noexcept {
     if (number_ < 0) return 0;
-    const int outcome = ::close(std::exchange(number_, -1));
+    const int outcome = calls_.close(std::exchange(number_, -1));
     return outcome == 0 || errno == EINTR ? 0 : errno;
   }
 
  private:
+  PosixCalls& calls_;
   int number_;
 };
 
@@ -44,16 +46,17 @@ struct CloseFolder {
 /// Removes a temporary file that was not renamed into place.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(std::string path) : path_(std::move(path)) {}
+  TemporaryFile(PosixCalls& calls, std::string path) : calls_(calls), path_(std::move(path)) {}
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
-    if (!path_.empty()) ::unlink(path_.c_str());
+    if (!path_.empty()) calls_.unlink(path_.c_str());
   }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   void keep() noexcept { path_.clear(); }
 
  private:
+  PosixCalls& calls_;
   std::string path_;
 };
 
@@ -84,9 +87,9 @@ auto retried(Call call) {
 }
 
 /// errno, 0 where everything was written.
-int write_all(int descriptor, std::span<const std::byte> bytes) {
+int write_all(PosixCalls& calls, int descriptor, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = retried([&] { return ::write(descriptor, bytes.data(), bytes.size()); });
+    const ssize_t written = retried([&] { return calls.write(descriptor, bytes.data(), bytes.size()); });
     if (written < 0) return errno;
     if (written == 0) return EIO;
     bytes = bytes.subspan(static_cast<std::size_t>(written));
@@ -103,8 +106,8 @@ std::string_view kind_of(mode_t mode) {
 }
 
 /// Creates one folder; one that is there already (also by another process at this moment) is as good.
-int make_folder(const std::string& path, unsigned mode) {
-  if (::mkdir(path.c_str(), static_cast<mode_t>(mode)) == 0) return 0;
+int make_folder(PosixCalls& calls, const std::string& path, unsigned mode) {
+  if (calls.mkdir(path.c_str(), static_cast<mode_t>(mode)) == 0) return 0;
   const int code = errno;
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) return S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
@@ -113,9 +116,11 @@ int make_folder(const std::string& path, unsigned mode) {
 
 class PosixFileSystem final : public FileSystem {
  public:
+  explicit PosixFileSystem(std::shared_ptr<PosixCalls> calls) : calls_(std::move(calls)) {}
+
   Result<std::vector<std::byte>> read(const std::filesystem::path& path, Bytes limit) override {
     // O_NONBLOCK: opening a FIFO without a writer must not wait.
-    const Descriptor file(retried([&] { return ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); }));
+    const Descriptor file(*calls_, retried([&] { return calls_->open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0); }));
     if (file.number() < 0) return failed("open", path, errno);
     struct stat status {};
     if (::fstat(file.number(), &status) != 0) return failed("stat", path, errno);
@@ -128,7 +133,7 @@ class PosixFileSystem final : public FileSystem {
     std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size) + 1);
     std::size_t filled = 0;
     for (;;) {
-      const ssize_t count = retried([&] { return ::read(file.number(), bytes.data() + filled, bytes.size() - filled); });
+      const ssize_t count = retried([&] { return calls_->read(file.number(), bytes.data() + filled, bytes.size() - filled); });
       if (count < 0) return failed("read", path, errno);
       if (count == 0) break;
       filled += static_cast<std::size_t>(count);
@@ -148,7 +153,7 @@ class PosixFileSystem final : public FileSystem {
       }
       const std::string name = fmt::format(".{}.{}.{:016x}.tmp", path.filename().native(), ::getpid(), random);
       const std::string temporary = (path.parent_path() / name).native();
-      Descriptor file(retried([&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); }));
+      Descriptor file(*calls_, retried([&] { return calls_->open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); }));
       if (file.number() < 0) {
         if (errno == EEXIST) continue;
         return failed("create", temporary, errno);
@@ -166,7 +171,7 @@ class PosixFileSystem final : public FileSystem {
     for (const auto& part : path) {
       current /= part;
       if (part == "/" || part.empty() || part == "." || part == "..") continue;
-      if (const int code = make_folder(current.native(), mode)) return failed("create the folder", current, code);
+      if (const int code = make_folder(*calls_, current.native(), mode)) return failed("create the folder", current, code);
     }
     return {};
   }
@@ -198,7 +203,7 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Result<> rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
-    if (std::rename(from.c_str(), to.c_str()) != 0) return failed(fmt::format("rename '{}' to", from.native()), to, errno);
+    if (calls_->rename(from.c_str(), to.c_str()) != 0) return failed(fmt::format("rename '{}' to", from.native()), to, errno);
     return {};
   }
 
@@ -217,24 +222,29 @@ class PosixFileSystem final : public FileSystem {
     return fail(ErrorCode::io, fmt::format("cannot read '{}': it is larger than the limit of {} bytes", path.native(), limit.count));
   }
 
-  static Result<> fill_and_rename(const std::filesystem::path& path, const std::string& name, Descriptor& file,
-                                  std::span<const std::byte> bytes) {
-    TemporaryFile temporary(name);
-    if (const int code = write_all(file.number(), bytes)) return failed("write", path, code);
+  Result<> fill_and_rename(const std::filesystem::path& path, const std::string& name, Descriptor& file, std::span<const std::byte> bytes) {
+    TemporaryFile temporary(*calls_, name);
+    if (const int code = write_all(*calls_, file.number(), bytes)) return failed("write", path, code);
     // Before the rename, so that after a power cut the name never stands for a file whose data was lost.
     // EINVAL: a file system that has no notion of flushing.
-    if (retried([&] { return ::fsync(file.number()); }) != 0 && errno != EINVAL) return failed("flush", path, errno);
+    if (retried([&] { return calls_->fsync(file.number()); }) != 0 && errno != EINVAL) return failed("flush", path, errno);
     if (const int code = file.close()) return failed("close", path, code);
-    if (std::rename(temporary.path().c_str(), path.c_str()) != 0) return failed("rename a finished file to", path, errno);
+    if (calls_->rename(temporary.path().c_str(), path.c_str()) != 0) return failed("rename a finished file to", path, errno);
     temporary.keep();
     return {};
   }
+
+  std::shared_ptr<PosixCalls> calls_;
 };
 
 }  // namespace
 
+std::shared_ptr<FileSystem> make_posix_file_system(std::shared_ptr<PosixCalls> calls) {
+  return std::make_shared<PosixFileSystem>(std::move(calls));
+}
+
 std::shared_ptr<FileSystem> FileSystem::posix() {
-  return std::make_shared<PosixFileSystem>();
+  return make_posix_file_system(std::make_shared<PosixCalls>());
 }
 
 }  // namespace kernwright

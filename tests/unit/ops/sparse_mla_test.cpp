@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cases/sparse_mla_case.hpp"
-#include "support/shared_store.hpp"
+#include "fixtures/shared_store.hpp"
 
 using namespace kernwright;
 using namespace kernwright::cases;

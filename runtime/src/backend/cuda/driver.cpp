@@ -8,7 +8,7 @@ namespace {
 
 struct Missing {
   std::string names;
-  void add(const char* name) { names += (names.empty() ? "" : ", ") + std::string(name); }
+  void add(const char* name) { names += fmt::format("{}{}", names.empty() ? "" : ", ", name); }
 };
 
 template <class Function>

@@ -19,7 +19,7 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::open(const NvrtcFile& file) {
   std::string missing;
   const auto required = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(nvrtc->library_.find(name));
-    if (function == nullptr) missing += (missing.empty() ? "" : ", ") + std::string(name);
+    if (function == nullptr) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name);
   };
   required(api.version, "nvrtcVersion");
   required(api.get_error_string, "nvrtcGetErrorString");

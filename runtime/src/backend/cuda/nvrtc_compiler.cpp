@@ -45,7 +45,7 @@ std::string supported_list(const Nvrtc& nvrtc) {
 std::string request_name(const BuildRequest& request) {
   std::string tiles;
   for (const Tile& tile : request.tiles) {
-    if (request.kind == ArtifactKind::kernel) tiles += " " + tile.text();
+    if (request.kind == ArtifactKind::kernel) tiles += fmt::format(" {}", tile.text());
   }
   return fmt::format("{} [{}]{}{} for {}", request.template_name, request.specialisation.text(), tiles,
                      request.kind == ArtifactKind::plans ? " (plans)" : "", request.target.name());
@@ -239,7 +239,9 @@ Result<CompileOutput> NvrtcCompiler::compile(const BuildRequest& request) {
                                                     name, output.seconds));
     case NVRTC_ERROR_OUT_OF_MEMORY: return fail(ErrorCode::out_of_memory, fmt::format("{}: NVRTC ran out of memory\n{}", name, log));
     case NVRTC_ERROR_INVALID_OPTION:
-      if (log.find("--gpu-architecture") != std::string::npos) {
+    case NVRTC_ERROR_COMPILATION:
+      // A number is refused by NVRTC and a suffix by its front end, each in its own words; the list tells numbers only.
+      if (log.find("--gpu-architecture") != std::string::npos || log.find("--nv_arch") != std::string::npos) {
         return fail(ErrorCode::unsupported,
                     fmt::format("{}: NVRTC {} does not compile for it (its targets, with suffixes of their own: {})\n{}", name,
                                 nvrtc.version_text(), supported_list(nvrtc), log));

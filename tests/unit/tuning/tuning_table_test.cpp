@@ -1,0 +1,142 @@
+#include "tuning/tuning_table.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace kernwright;
+
+namespace {
+
+constexpr std::string_view kTable = R"(format = 1
+[[tile]]
+template = "demo/scale"
+target = "default"
+tile = "mma:m16n16s1w4"
+[[tile]]
+template = "demo/scale"
+when = { heads = 8 }
+target = "default"
+tile = "mma:m16n32s1w4"
+[[tile]]
+template = "demo/scale"
+target = "sm_90a"
+tile = "mma:m32n32s1w4"
+measured = "H200, 2026-04-01"
+[[tile]]
+template = "demo/scale"
+when = { heads = 8, dtype = "bf16" }
+target = "sm_90a"
+tile = "mma:m64n32s1w4"
+measured = "H200, 2026-04-01"
+[[tile]]
+template = "demo/scale"
+target = "sm_90a"
+device = "NVIDIA H200"
+tile = "mma:m64n64s1w4"
+measured = "H200, 2026-04-01"
+[[preference]]
+template = "demo/scale"
+when = { heads = 8 }
+target = "default"
+parameter = "group_size"
+value = 8
+[[preference]]
+template = "demo/scale"
+target = "default"
+parameter = "group_size"
+value = 4
+measured = "somewhere"
+)";
+
+DeviceInfo device(const char* target, const char* name) {
+  DeviceInfo info;
+  info.target = *Target::parse(target);
+  info.name = name;
+  return info;
+}
+
+TuningTables tables() {
+  TuningTables read;
+  const auto added = read.add(kTable, "t.toml");
+  REQUIRE_MESSAGE(added, (added ? "" : added.error().text()));
+  return read;
+}
+
+bool holds(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("tuning: device wins over target over default, then the row that names most parameters") {
+  const TuningTables read = tables();
+  const auto eight = Specialisation().set("heads", 8).set("dtype", DType::bf16).set("d_qk", 576);
+  const auto sixteen = Specialisation().set("heads", 16).set("dtype", DType::bf16);
+  const auto chosen = [&](const Specialisation& s, const DeviceInfo& d) {
+    const auto match = read.tile("demo/scale", s, d);
+    REQUIRE(match);
+    return match->tile.text() + " " + match->source + (match->measured ? " measured" : "");
+  };
+  CHECK(chosen(eight, device("sm_90a", "NVIDIA H200")) == "mma:m64n64s1w4 t.toml (device) measured");
+  CHECK(chosen(eight, device("sm_90a", "NVIDIA H100")) == "mma:m64n32s1w4 t.toml (target) measured");
+  CHECK(chosen(sixteen, device("sm_90a", "NVIDIA H100")) == "mma:m32n32s1w4 t.toml (target) measured");
+  CHECK(chosen(Specialisation().set("heads", 8).set("dtype", DType::f16), device("sm_90a", "NVIDIA H100")) ==
+        "mma:m32n32s1w4 t.toml (target) measured");
+  CHECK(chosen(eight, device("sm_90", "NVIDIA H200")) == "mma:m16n32s1w4 t.toml (default)");  // the target's suffix counts
+  CHECK(chosen(sixteen, device("host", "host")) == "mma:m16n16s1w4 t.toml (default)");
+  CHECK_FALSE(read.tile("demo/other", eight, device("host", "host")));
+  CHECK_FALSE(TuningTables().tile("demo/scale", eight, device("host", "host")));
+}
+
+TEST_CASE("tuning: earlier tables win where rows match equally well") {
+  TuningTables read;
+  REQUIRE(read.add("format = 1\n[[tile]]\ntemplate = \"demo/scale\"\ntarget = \"default\"\ntile = \"mma:m128n16s1w4\"\n", "user.toml"));
+  REQUIRE(read.add(kTable, "t.toml"));
+  CHECK(read.tile("demo/scale", Specialisation().set("heads", 1), device("sm_80", "x"))->source == "user.toml (default)");
+  CHECK(read.tile("demo/scale", Specialisation().set("heads", 8), device("sm_80", "x"))->source == "t.toml (default)");
+}
+
+TEST_CASE("tuning: a preference of a parameter") {
+  const TuningTables read = tables();
+  const auto any = device("sm_80", "x");
+  CHECK(read.preference("demo/scale", "group_size", Specialisation().set("heads", 8), any)->value == 8);
+  CHECK(read.preference("demo/scale", "group_size", Specialisation().set("heads", 9), any)->value == 4);
+  CHECK(read.preference("demo/scale", "group_size", {}, any)->measured == "somewhere");
+  CHECK_FALSE(read.preference("demo/scale", "heads", {}, any));
+}
+
+TEST_CASE("tuning: a wrong table names file, line and key, and adds nothing") {
+  const std::string row = "format = 1\n[[tile]]\ntemplate = \"demo/scale\"\ntarget = \"default\"\ntile = \"mma:m16n16s1w4\"\n";
+  const std::vector<std::pair<std::string, std::string_view>> texts{
+      {"[[tile]]\n", "'format' is missing"},
+      {row + "tiles = 3\n", "t.toml:6: [[tile]] 1: key 'tiles' is not known here"},
+      {row + "when = 3\n", "t.toml:6: [[tile]] 1: key 'when' is the integer 3; it must be a table"},
+      {row + "when = { heads = 1.5 }\n", "must be an integer or one of the dtypes"},
+      {row + "when = { heads = \"bf17\" }\n", "must be an integer or one of the dtypes"},
+      {row + "when = { union = 1 }\n", "C++ keyword"},
+      {row + "[[tile]]\n", "t.toml:6: [[tile]] 2: key 'template' is missing"},
+      {row + "[[tile]]\ntemplate = \"a\"\ntarget = \"sm_1\"\ntile = \"mma:m16n16s1w4\"\n", "t.toml:8"},
+      {row + "[[tile]]\ntemplate = \"a\"\ntarget = \"default\"\ntile = \"mma\"\n", "t.toml:9"},
+      {row + "[[tile]]\ntemplate = \"../a\"\ntarget = \"default\"\ntile = \"mma:m16n16s1w4\"\n", "t.toml:7"},
+      {row + "[[preference]]\ntemplate = \"a\"\ntarget = \"default\"\nparameter = \"group_size\"\n", "'value' is missing"},
+      {row + "[more]\n", "'more' is not known here"},
+  };
+  for (const auto& [text, part] : texts) {
+    CAPTURE(text);
+    TuningTables read;
+    const auto added = read.add(text, "t.toml");
+    REQUIRE_FALSE(added);
+    CHECK(added.error().code == ErrorCode::malformed);
+    CHECK_MESSAGE(holds(added.error().message, part), added.error().message);
+    CHECK_FALSE(read.tile("demo/scale", {}, device("host", "host")));
+  }
+}
+
+TEST_CASE("tuning: the embedded tables are right") {
+  const auto embedded = embedded_tuning_tables();
+  CHECK_FALSE(embedded.empty());
+  TuningTables read;
+  for (const NamedText& table : embedded) {
+    const auto added = read.add(table.content, table.name);
+    CHECK_MESSAGE(added, (added ? "" : added.error().text()));
+  }
+}
