@@ -41,8 +41,8 @@ void replay_equals_eager(int group) {
   REQUIRE(stream);
   CapturedGraph::begin(stream->handle());
   auto captured = op->run(problem->arguments, stream->handle());
+  CHECK_MESSAGE(captured, (captured ? "" : captured.error().text()));
   const CapturedGraph graph = CapturedGraph::end(stream->handle());
-  REQUIRE_MESSAGE(captured, (captured ? "" : captured.error().text()));
   CHECK(graph.nodes() == (group == 0 ? 1 : 2));
 
   for (const SparseMlaCase& next : {c, fewer, more}) {
@@ -83,7 +83,8 @@ TEST_CASE("gpu capture: preparing a kernel while a stream captures breaks nothin
   auto first = runtime.prepare(request);
   REQUIRE(first);
   CapturedGraph::begin(stream->handle());
-  REQUIRE(first->launch(Grid{1, 1, 1}, ScaleParams{}, stream->handle()));
+  auto launched = first->launch(Grid{1, 1, 1}, ScaleParams{}, stream->handle());
+  REQUIRE_MESSAGE(launched, (launched ? "" : launched.error().text()));
   request.specialisation.set("factor", 11);
   auto second = runtime.prepare(request);
   CHECK_MESSAGE(second, (second ? "" : second.error().text()));

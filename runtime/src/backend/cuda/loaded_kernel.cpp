@@ -229,7 +229,19 @@ int CudaLoadedKernel::launch(const Grid& grid, const Plan& plan, const void* par
   CUdevice device = -1;
   if (const CUresult result = stream_device(native, device); result != CUDA_SUCCESS) return static_cast<int>(result);
   if (device != native_device_) return kStreamOfAnotherDevice;
+  CUdevice current = -1;
+  if (api_.ctx_get_device(&current) != CUDA_SUCCESS || current != native_device_) return launch_in_primary(grid, plan, params, native);
   return static_cast<int>(enqueue(grid, plan, params, native));
+}
+
+// A CUkernel needs no current context for an eager launch, but a capturing stream makes a node for the current one and is invalidated
+// where there is none.
+int CudaLoadedKernel::launch_in_primary(const Grid& grid, const Plan& plan, const void* params, CUstream stream) const noexcept {
+  if (const CUresult result = api_.ctx_push_current(primary_); result != CUDA_SUCCESS) return static_cast<int>(result);
+  const CUresult result = enqueue(grid, plan, params, stream);
+  CUcontext popped = nullptr;
+  api_.ctx_pop_current(&popped);
+  return static_cast<int>(result);
 }
 
 // A default stream belongs to whatever context is current, so its device can only be asked of the context.
@@ -241,11 +253,7 @@ int CudaLoadedKernel::launch_on_default_stream(const Grid& grid, const Plan& pla
     return static_cast<int>(enqueue(grid, plan, params, stream));
   }
   if (current != CUDA_ERROR_INVALID_CONTEXT) return static_cast<int>(current);
-  if (const CUresult result = api_.ctx_push_current(primary_); result != CUDA_SUCCESS) return static_cast<int>(result);
-  const CUresult result = enqueue(grid, plan, params, stream);
-  CUcontext popped = nullptr;
-  api_.ctx_pop_current(&popped);
-  return static_cast<int>(result);
+  return launch_in_primary(grid, plan, params, stream);
 }
 
 Error CudaLoadedKernel::explain(int status, const std::string& what, void* stream) {
