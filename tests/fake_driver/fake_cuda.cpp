@@ -85,7 +85,7 @@ struct Library {
 
 constexpr std::size_t kKeptLaunches = 4096;
 constexpr int kUnraisedShared = 48 * 1024;
-constexpr std::size_t kLargestImage = 1 << 20;
+[[maybe_unused]] constexpr std::size_t kLargestImage = 1 << 20;
 
 struct State {
   std::array<Script, kFunctions.size()> scripts;
