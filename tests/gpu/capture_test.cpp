@@ -71,15 +71,20 @@ void replay_equals_eager(int group) {
 
 }  // namespace
 
-TEST_CASE("gpu capture: union, replayed with fewer and with other rows, equals eager bit for bit") { replay_equals_eager(8); }
-TEST_CASE("gpu capture: per token, replayed with other indices, equals eager bit for bit") { replay_equals_eager(0); }
+TEST_CASE("gpu capture: union, replayed with fewer and with other rows, equals eager bit for bit") {
+  replay_equals_eager(8);
+}
+TEST_CASE("gpu capture: per token, replayed with other indices, equals eager bit for bit") {
+  replay_equals_eager(0);
+}
 
 TEST_CASE("gpu capture: preparing a kernel while a stream captures breaks nothing") {
   const Runtime runtime = gpu::runtime();
   REQUIRE(runtime.register_template(scale_template()));
   auto stream = runtime.create_stream(kDevice);
   REQUIRE(stream);
-  PrepareRequest request{"test/scale", Specialisation{}.set("factor", 2), kDevice, *Tile::parse("plain:m1n40s1w2"), sizeof(ScaleParams), std::nullopt};
+  PrepareRequest request{"test/scale", Specialisation{}.set("factor", 2), kDevice, *Tile::parse("plain:m1n40s1w2"), sizeof(ScaleParams),
+                         std::nullopt};
   auto first = runtime.prepare(request);
   REQUIRE(first);
   CapturedGraph::begin(stream->handle());

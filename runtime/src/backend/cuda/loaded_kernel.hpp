@@ -36,7 +36,6 @@ class CudaLoadedKernel final : public LoadedKernel {
   CUresult enqueue(const Grid& grid, const Plan& plan, const void* params, CUstream stream) const noexcept;
   // The device of a stream that is not one of the default streams.
   CUresult stream_device(CUstream stream, CUdevice& device) const noexcept;
-  int launch_in_primary(const Grid& grid, const Plan& plan, const void* params, CUstream stream) const noexcept;
   int launch_on_default_stream(const Grid& grid, const Plan& plan, const void* params, CUstream stream) const noexcept;
   [[nodiscard]] std::string where() const;
 
