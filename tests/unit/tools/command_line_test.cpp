@@ -64,7 +64,7 @@ void check_refused(const std::vector<std::string>& words, const std::vector<std:
   CAPTURE(line);
   CHECK_MESSAGE(result.exit_code == 2, result.err);
   CHECK(result.out.empty());
-  CHECK(result.err.starts_with("kernwright: error: "));
+  CHECK_CONTAINS(result.err, "kernwright: error: ");
   for (const std::string& part : parts) CHECK_CONTAINS(result.err, part);
 }
 
@@ -130,11 +130,11 @@ TEST_CASE("command line: words that are off are refused with the legal ones") {
   check_refused(kRun + std::vector<std::string>{"--tokns", "5"}, {"--tokns", "--tokens"});
   check_refused(kRun + std::vector<std::string>{"--tokens"}, {"--tokens"});
   check_refused(kRun + std::vector<std::string>{"--tokens", "many"}, {"--tokens", "many"});
-  check_refused(kRun + std::vector<std::string>{"--tokens", "-1"}, {"--tokens", "-1", "0 - 2147483647"});
+  check_refused(kRun + std::vector<std::string>{"--tokens", "-1"}, {"--tokens", "-1", "0 to 2147483647"});
   check_refused(kRun + std::vector<std::string>{"--tokens", "99999999999999999999"}, {"--tokens"});
-  check_refused(kRun + std::vector<std::string>{"--heads", "0"}, {"--heads", "1 - 128"});
-  check_refused(kRun + std::vector<std::string>{"--heads", "129"}, {"--heads", "1 - 128"});
-  check_refused(kRun + std::vector<std::string>{"--topk", "4097"}, {"--topk", "1 - 4096"});
+  check_refused(kRun + std::vector<std::string>{"--heads", "0"}, {"--heads", "1 to 128"});
+  check_refused(kRun + std::vector<std::string>{"--heads", "129"}, {"--heads", "1 to 128"});
+  check_refused(kRun + std::vector<std::string>{"--topk", "4097"}, {"--topk", "1 to 4096"});
   check_refused(kRun + std::vector<std::string>{"--churn", "1.5"}, {"--churn"});
   check_refused(kRun + std::vector<std::string>{"--union", "3"}, {"--union 3", "auto, 0 (off), 2, 4, 8, 16"});
   check_refused(kRun + std::vector<std::string>{"--union", "8", "--deterministic"}, {"--union 8", "--deterministic"});
