@@ -79,7 +79,11 @@ class RawKernel {
     if (!driver) return fail(std::move(driver.error()));
     RawKernel raw(std::move(*driver));
     const DriverApi& api = raw.driver_->api();
-    CUresult result = api.library_load_data(&raw.library_, entry->artifact->binary.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+    // Kernels are loaded into the current context, which the runtime keeps for itself.
+    CUresult result = api.device_primary_ctx_retain(&raw.context_, 0);
+    if (result == CUDA_SUCCESS) result = api.ctx_push_current(raw.context_);
+    if (result == CUDA_SUCCESS)
+      result = api.library_load_data(&raw.library_, entry->artifact->binary.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
     if (result == CUDA_SUCCESS) result = api.library_get_kernel(&raw.kernel_, raw.library_, kStoreEntry);
     CUfunction function = nullptr;
     if (result == CUDA_SUCCESS) result = api.kernel_get_function(&function, raw.kernel_);
@@ -87,10 +91,17 @@ class RawKernel {
     return raw;
   }
   RawKernel(RawKernel&& other) noexcept
-      : driver_(std::move(other.driver_)), library_(std::exchange(other.library_, nullptr)), kernel_(other.kernel_) {}
+      : driver_(std::move(other.driver_)),
+        library_(std::exchange(other.library_, nullptr)),
+        kernel_(other.kernel_),
+        context_(std::exchange(other.context_, nullptr)) {}
   RawKernel& operator=(RawKernel&&) = delete;
   ~RawKernel() {
     if (library_ != nullptr) driver_->api().library_unload(library_);
+    if (context_ == nullptr) return;
+    CUcontext popped = nullptr;
+    driver_->api().ctx_pop_current(&popped);
+    driver_->api().device_primary_ctx_release(0);
   }
   /// What an engine would write: one cuLaunchKernel.
   [[nodiscard]] bool launch(const StoreParams& params, StreamHandle stream) const noexcept {
@@ -104,6 +115,7 @@ class RawKernel {
   std::shared_ptr<const Driver> driver_;
   CUlibrary library_ = nullptr;
   CUkernel kernel_ = nullptr;
+  CUcontext context_ = nullptr;
 };
 
 /// Microseconds a launch in one batch; the time includes neither the sync before nor the one after.

@@ -1,5 +1,6 @@
 // What the first prepare of sparse MLA prefill costs in a new process, after the device's context exists: with an empty store (NVRTC is
 // opened and compiles, its own cache off) and from a warm one. Each sample is a fresh process: the program executes itself.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
