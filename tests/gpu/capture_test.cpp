@@ -41,8 +41,8 @@ void replay_equals_eager(int group) {
   REQUIRE(stream);
   CapturedGraph::begin(stream->handle());
   auto captured = op->run(problem->arguments, stream->handle());
+  CHECK_MESSAGE(captured, (captured ? "" : captured.error().text()));
   const CapturedGraph graph = CapturedGraph::end(stream->handle());
-  REQUIRE_MESSAGE(captured, (captured ? "" : captured.error().text()));
   CHECK(graph.nodes() == (group == 0 ? 1 : 2));
 
   for (const SparseMlaCase& next : {c, fewer, more}) {
@@ -71,19 +71,25 @@ void replay_equals_eager(int group) {
 
 }  // namespace
 
-TEST_CASE("gpu capture: union, replayed with fewer and with other rows, equals eager bit for bit") { replay_equals_eager(8); }
-TEST_CASE("gpu capture: per token, replayed with other indices, equals eager bit for bit") { replay_equals_eager(0); }
+TEST_CASE("gpu capture: union, replayed with fewer and with other rows, equals eager bit for bit") {
+  replay_equals_eager(8);
+}
+TEST_CASE("gpu capture: per token, replayed with other indices, equals eager bit for bit") {
+  replay_equals_eager(0);
+}
 
 TEST_CASE("gpu capture: preparing a kernel while a stream captures breaks nothing") {
   const Runtime runtime = gpu::runtime();
   REQUIRE(runtime.register_template(scale_template()));
   auto stream = runtime.create_stream(kDevice);
   REQUIRE(stream);
-  PrepareRequest request{"test/scale", Specialisation{}.set("factor", 2), kDevice, *Tile::parse("plain:m1n40s1w2"), sizeof(ScaleParams), std::nullopt};
+  PrepareRequest request{"test/scale", Specialisation{}.set("factor", 2), kDevice, *Tile::parse("plain:m1n40s1w2"), sizeof(ScaleParams),
+                         std::nullopt};
   auto first = runtime.prepare(request);
   REQUIRE(first);
   CapturedGraph::begin(stream->handle());
-  REQUIRE(first->launch(Grid{1, 1, 1}, ScaleParams{}, stream->handle()));
+  auto launched = first->launch(Grid{1, 1, 1}, ScaleParams{}, stream->handle());
+  REQUIRE_MESSAGE(launched, (launched ? "" : launched.error().text()));
   request.specialisation.set("factor", 11);
   auto second = runtime.prepare(request);
   CHECK_MESSAGE(second, (second ? "" : second.error().text()));

@@ -20,8 +20,10 @@ std::vector<Candidate> fitting_tiles(const Runtime& runtime, const SparseMlaCase
   Runtime::State& state = runtime.state();
   auto definition = (*state.templates())->find(kPrefillTemplate);
   REQUIRE(definition);
-  auto specialisation = (*definition)->manifest.complete(
-      Specialisation{}.set("heads", c.heads).set("group_size", c.group_size == 0 ? 1 : c.group_size).set("d_qk", c.d_qk));
+  auto specialisation =
+      (*definition)
+          ->manifest.complete(
+              Specialisation{}.set("heads", c.heads).set("group_size", c.group_size == 0 ? 1 : c.group_size).set("d_qk", c.d_qk));
   REQUIRE(specialisation);
   auto device = runtime.device(kDevice);
   REQUIRE(device);
@@ -64,8 +66,12 @@ SparseMlaCase large(int heads, int group, std::int64_t tokens, std::int64_t rows
 
 }  // namespace
 
-TEST_CASE("gpu contract: portable, all heads and unions") { run_contract(gpu::runtime(), "portable"); }
-TEST_CASE("gpu contract: mma, all heads and unions") { run_contract(gpu::runtime(), "mma"); }
+TEST_CASE("gpu contract: portable, all heads and unions") {
+  run_contract(gpu::runtime(), "portable");
+}
+TEST_CASE("gpu contract: mma, all heads and unions") {
+  run_contract(gpu::runtime(), "mma");
+}
 
 TEST_CASE("gpu contract: every tile of the fall-back order") {
   const Runtime runtime = gpu::runtime();

@@ -1,6 +1,8 @@
 #include "backend/cuda/driver.hpp"
 
+#include "backend/cuda/diagnosis.hpp"
 #include "fake_driver_fixture.hpp"
+#include "nvrtc_fixture.hpp"
 
 using namespace kernwright;
 using namespace kernwright::testing;
@@ -54,6 +56,21 @@ TEST_CASE("cuda driver: one that finds no device, or does not start, says why; t
 
   driver.script("cuInit", CUDA_ERROR_NOT_INITIALIZED);
   CHECK(says(fake_backend()->devices().error(), "fork"));
+}
+
+TEST_CASE("doctor: a driver older than NVRTC's major is said to refuse what NVRTC compiles") {
+  if (!nvrtc_present()) return;
+  auto& driver = fake_driver();
+  RuntimeOptions options;
+  options.cuda_driver = KERNWRIGHT_FAKE_CUDA_WHOLE;
+  driver.set_version(12080);
+  const CudaDiagnosis old = diagnose_cuda(options);
+  CHECK(old.driver_problem.empty());
+  CHECK(old.driver_version == "12.8");
+  CHECK(old.driver_path == KERNWRIGHT_FAKE_CUDA_WHOLE);
+  CHECK(old.mismatch.find("CUDA 12.8, older than NVRTC 13.") != std::string::npos);
+  driver.set_version(13000);
+  CHECK(diagnose_cuda(options).mismatch.empty());
 }
 
 TEST_CASE("cuda devices: each is described, with the target of its capability") {

@@ -302,6 +302,42 @@ TEST_CASE("nvrtc: missing builtins are named, with the log, which alone tells of
   CHECK(contains(diagnosis.driver_problem, "absent-libcuda.so.1"));
 }
 
+TEST_CASE("nvrtc: the builtins that stand beside a library are used, or another build that the process has loaded is named") {
+  if (!nvrtc_present()) return;
+  // The machine's own are in the process from here on, and the loader answers their name with them.
+  auto machine = make_compiler();
+  REQUIRE(machine->compile(request("extern \"C\" __global__ void kernel() {}")).has_value());
+  const auto real = machine->installation();
+  REQUIRE(real.has_value());
+  const TemporaryFolder root;
+  const auto copy = [&](const char* folder, const std::string& builtins) {
+    fs::create_directory(root.path() / folder);
+    fs::copy_file(real->file.library, root.path() / folder / "libnvrtc.so.13");
+    write_file(root.path() / folder / builtins_name(13, real->builtins.minor), builtins);
+    auto search = empty_search(root.path());
+    search.given = root.path() / folder / "libnvrtc.so.13";
+    return make_compiler(search);
+  };
+  const auto bytes = FileSystem::posix()->read(real->builtins.library, mebibytes(64));
+  REQUIRE(bytes.has_value());
+  std::string text(as_text(*bytes));
+  const auto same = copy("same", text);
+  CHECK(same->identity().value() == real->identity);
+  CHECK(same->compile(request("extern \"C\" __global__ void kernel() {}")).has_value());
+
+  const std::size_t note = text.find(std::string_view("GNU\0", 4));
+  REQUIRE(note != std::string::npos);
+  text[note + 4] = static_cast<char>(text[note + 4] ^ 1);
+  const auto other = copy("other", text);
+  REQUIRE(other->identity().has_value());
+  CHECK_FALSE(other->identity().value() == real->identity);
+  const auto output = other->compile(request("extern \"C\" __global__ void kernel() {}"));
+  REQUIRE_FALSE(output.has_value());
+  CHECK(output.error().code == ErrorCode::compiler_unavailable);
+  CHECK(contains(output.error().message, "has loaded"));
+  CHECK(contains(output.error().message, real->builtins.library.string()));
+}
+
 TEST_CASE("doctor: this machine's NVRTC is described and its builtins work") {
   if (!nvrtc_present()) return;
   RuntimeOptions options;

@@ -87,7 +87,7 @@ extern "C" __global__ void entry(const __grid_constant__ Params p) {
   if (p.how == 1 && t == 37) return;
   int sum = warp_exchange(t)[0];  // A
   if (p.how == 2 && t == 40) {
-    __syncthreads();  // B
+    kw::simt::block_barrier(5, 64);  // B
   }
   sum += warp_exchange(t)[0];  // C
   if (p.how == 3) sum += warp_exchange(t, 0xfffffffeu)[1];  // D
@@ -101,7 +101,7 @@ extern "C" __global__ void entry(const __grid_constant__ Params p) {
 })",
                64,
                {{1, {"divergent", "thread 37 has returned", "threads 32-36, 38-63 wait in a warp collective of lanes 0-31", "@A"}},
-                {2, {"divergent barrier", "thread 40 waits at barrier 0", "@B", "@C"}},
+                {2, {"divergent barrier", "thread 40 waits at barrier 5 for 64 threads", "@B", "@C", "@H"}},
                 {3, {"illegal warp collective", "lane 0", "lanes 1-31", "@D"}},
                 {4, {"divergent warp collective", "@E", "@F"}},
                 {5, {"thread 9 waits in a warp collective", "@G", "@H"}}});

@@ -62,7 +62,7 @@ WarmedItem first_built(const Runtime& runtime, const char* name, const Specialis
 void check_no_spills(const WarmedItem& item, const Specialisation& specialisation, const Target& target) {
   INFO(item.tile.text(), " of ", specialisation.text(), " on ", target.name(), ": ", item.resources.registers, " registers");
   REQUIRE_MESSAGE(item.error.empty(), item.error);
-  CHECK(item.cache == CacheSource::built);
+  CHECK(item.cache != CacheSource::store);  // the report is this compiler's own
   CHECK(item.resources.registers >= 16);  // a report was read: no such kernel gets by with fewer
   CHECK(item.resources.registers * item.plan.threads <= 65536);
   CHECK(item.resources.stack_frame == Bytes{0});

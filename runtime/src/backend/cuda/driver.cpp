@@ -36,6 +36,7 @@ DriverApi resolve(const DynamicLibrary& library, Missing& missing) {
   required(api.device_primary_ctx_release, "cuDevicePrimaryCtxRelease_v2");
   required(api.ctx_push_current, "cuCtxPushCurrent_v2");
   required(api.ctx_pop_current, "cuCtxPopCurrent_v2");
+  required(api.ctx_get_current, "cuCtxGetCurrent");
   required(api.ctx_get_device, "cuCtxGetDevice");
   required(api.mem_alloc, "cuMemAlloc_v2");
   required(api.mem_free, "cuMemFree_v2");
@@ -62,7 +63,6 @@ DriverApi resolve(const DynamicLibrary& library, Missing& missing) {
   required(api.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   required(api.launch_kernel, "cuLaunchKernel");
   required(api.launch_kernel_ex, "cuLaunchKernelEx");
-  find(library, api.stream_get_device, "cuStreamGetDevice");
   return api;
 }
 
@@ -102,7 +102,6 @@ std::optional<ErrorCode> error_code(CUresult result) noexcept {
     case CUDA_ERROR_CONTAINED:
     case CUDA_ERROR_ILLEGAL_ADDRESS:
     case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
     case CUDA_ERROR_ASSERT:
     case CUDA_ERROR_HARDWARE_STACK_ERROR:
     case CUDA_ERROR_ILLEGAL_INSTRUCTION:
