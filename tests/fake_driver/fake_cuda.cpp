@@ -26,6 +26,7 @@ constexpr std::array kFunctions{"cuInit",
                                 "cuDevicePrimaryCtxRelease",
                                 "cuCtxPushCurrent",
                                 "cuCtxPopCurrent",
+                                "cuCtxGetCurrent",
                                 "cuCtxGetDevice",
                                 "cuMemAlloc",
                                 "cuMemFree",
@@ -385,6 +386,11 @@ CUresult cuCtxPopCurrent(CUcontext* context) {
   context_stack.pop_back();
   return CUDA_SUCCESS;
 }
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  FAKE_ENTER("cuCtxGetCurrent");
+  *context = context_stack.empty() ? nullptr : reinterpret_cast<CUcontext>(context_stack.back());
+  return CUDA_SUCCESS;
+}
 CUresult cuCtxGetDevice(CUdevice* device) {
   FAKE_ENTER("cuCtxGetDevice");
   if (context_stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
@@ -453,6 +459,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
 #ifndef FAKE_CUDA_OLD
 CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
   FAKE_ENTER("cuStreamGetDevice");
+  if (stream != nullptr && reinterpret_cast<Stream*>(stream)->capturing) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   *device = device_of_stream(stream);
   return *device < 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 }

@@ -37,8 +37,8 @@ struct Error {
   std::string message;
   std::string context;  ///< What was being done, outermost first, joined by " > ". May be empty.
 
-  /// Prepends an outer step to `context`.
-  Error&& within(std::string_view step) &&;
+  /// This error with an outer step before its `context`.
+  [[nodiscard]] Error within(std::string_view step) &&;
   /// "code: message (while context)".
   [[nodiscard]] std::string text() const;
 };

@@ -2,7 +2,7 @@
 
 namespace kernwright {
 
-Error&& Error::within(std::string_view step) && {
+Error Error::within(std::string_view step) && {
   context = context.empty() ? std::string(step) : std::string(step) + " > " + context;
   return std::move(*this);
 }

@@ -62,7 +62,7 @@ Result<CallShape> check_arguments(const SparseMlaPrefillArguments& arguments, co
         fmt::format("argument indices: K is {}; legal is 1 to {}, the max_topk that the op was made with", shape.topk, options.max_topk));
   }
   if (!std::isfinite(arguments.sm_scale)) {
-    return fail(ErrorCode::invalid_argument, fmt::format("argument sm_scale is {}; it must be finite", arguments.sm_scale));
+    return fail(ErrorCode::invalid_argument, fmt::format("argument sm_scale: the value is {}; legal is a finite one", arguments.sm_scale));
   }
   if (reinterpret_cast<std::uintptr_t>(arguments.workspace) % kWorkspaceAlignment != 0) {
     return fail(ErrorCode::invalid_argument, fmt::format("argument workspace: the pointer is {}; legal is a multiple of {} bytes",

@@ -18,12 +18,12 @@ tl::unexpected<Error> refuse(std::string_view option, const std::string& came, s
               fmt::format("option {} is {}; legal is {}{}{}", option, came, legal, why.empty() ? "" : ": ", why));
 }
 
-/// The group whose rows (group x heads) come nearest to 64, the tile height that the matrix units fill, without passing it; of a union
-/// of 16 KERNELS has no measurement that favours it. Per token from 64 heads on, where one token fills the tile.
+/// Where nothing is measured: the largest group whose rows (group x heads) stay within 64, the tile height that the matrix units fill.
+/// Per token from 33 heads on, where one token nearly fills it.
 int unmeasured_group(int heads) {
   constexpr int kRows = 64;
   int group = 0;
-  for (const int candidate : {2, 4, 8}) {
+  for (const int candidate : {2, 4, 8, 16}) {
     if (candidate * heads <= kRows) group = candidate;
   }
   return group;

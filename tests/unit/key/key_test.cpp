@@ -5,7 +5,7 @@
 #include <functional>
 #include <set>
 
-#include "support/example_artifact.hpp"
+#include "fixtures/example_artifact.hpp"
 
 using namespace kernwright;
 using namespace kernwright::tests;

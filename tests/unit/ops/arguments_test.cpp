@@ -99,7 +99,7 @@ TEST_CASE("sparse MLA arguments: each wrong one is named with what came and what
       {"out", "null", [](auto& a) { a.out.data = nullptr; }},
       {"lse", "[5, 9]", [](auto& a) { a.lse.shape[1] = 9; }},
       {"max_logits", "0x7002", [](auto& a) { a.max_logits.data = address(0x7002); }},
-      {"sm_scale", "inf", [](auto& a) { a.sm_scale = std::numeric_limits<float>::infinity(); }},
+      {"sm_scale", "is inf", [](auto& a) { a.sm_scale = std::numeric_limits<float>::infinity(); }},
       {"workspace", "256", [](auto& a) { a.workspace = address(0x9010); }},
   };
   for (const Wrong& wrong : all) {

@@ -77,7 +77,7 @@ TEST_CASE("sparse MLA options: deterministic mode turns union off and says so") 
 }
 
 TEST_CASE("sparse MLA options: auto fills 64 rows where nothing is measured, and follows a table where something is") {
-  const std::pair<int, int> unmeasured[]{{1, 8}, {4, 8}, {8, 8}, {12, 4}, {16, 4}, {20, 2}, {32, 2}, {33, 0}, {64, 0}, {128, 0}};
+  const std::pair<int, int> unmeasured[]{{1, 16}, {4, 16}, {5, 8}, {8, 8}, {12, 4}, {16, 4}, {20, 2}, {32, 2}, {33, 0}, {64, 0}, {128, 0}};
   for (const auto& [heads, group] : unmeasured) {
     CAPTURE(heads);
     SparseMlaPrefillOptions options = legal_options();

@@ -10,8 +10,8 @@
 
 #include "platform/clock.hpp"
 #include "platform/file_system.hpp"
-#include "support/faulty_posix_calls.hpp"
-#include "support/temporary_folder.hpp"
+#include "fixtures/faulty_posix_calls.hpp"
+#include "fixtures/temporary_folder.hpp"
 
 using namespace kernwright;
 using namespace kernwright::tests;

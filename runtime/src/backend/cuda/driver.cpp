@@ -36,6 +36,7 @@ DriverApi resolve(const DynamicLibrary& library, Missing& missing) {
   required(api.device_primary_ctx_release, "cuDevicePrimaryCtxRelease_v2");
   required(api.ctx_push_current, "cuCtxPushCurrent_v2");
   required(api.ctx_pop_current, "cuCtxPopCurrent_v2");
+  required(api.ctx_get_current, "cuCtxGetCurrent");
   required(api.ctx_get_device, "cuCtxGetDevice");
   required(api.mem_alloc, "cuMemAlloc_v2");
   required(api.mem_free, "cuMemFree_v2");
@@ -62,7 +63,6 @@ DriverApi resolve(const DynamicLibrary& library, Missing& missing) {
   required(api.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   required(api.launch_kernel, "cuLaunchKernel");
   required(api.launch_kernel_ex, "cuLaunchKernelEx");
-  find(library, api.stream_get_device, "cuStreamGetDevice");
   return api;
 }
 

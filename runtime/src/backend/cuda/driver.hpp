@@ -13,7 +13,9 @@
 
 namespace kernwright {
 
-/// The driver's entry points, typed by cuda.h. Those below the line may be null: an older driver does not have them.
+/// The driver's entry points, typed by cuda.h; all of them are there once the driver is open.
+/// cuStreamGetDevice (CUDA 12.8) is left out on purpose: on a capturing stream it answers CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and
+/// invalidates the capture (driver 580), where cuStreamGetCtx is allowed.
 struct DriverApi {
   decltype(&::cuInit) init = nullptr;
   decltype(&::cuDriverGetVersion) driver_get_version = nullptr;
@@ -28,6 +30,7 @@ struct DriverApi {
   decltype(&::cuDevicePrimaryCtxRelease) device_primary_ctx_release = nullptr;
   decltype(&::cuCtxPushCurrent) ctx_push_current = nullptr;
   decltype(&::cuCtxPopCurrent) ctx_pop_current = nullptr;
+  decltype(&::cuCtxGetCurrent) ctx_get_current = nullptr;
   decltype(&::cuCtxGetDevice) ctx_get_device = nullptr;
   decltype(&::cuMemAlloc) mem_alloc = nullptr;
   decltype(&::cuMemFree) mem_free = nullptr;
@@ -53,8 +56,6 @@ struct DriverApi {
   decltype(&::cuOccupancyMaxActiveBlocksPerMultiprocessor) occupancy = nullptr;
   decltype(&::cuLaunchKernel) launch_kernel = nullptr;
   decltype(&::cuLaunchKernelEx) launch_kernel_ex = nullptr;
-  // ------------------------------------------------------------------------------------------------------------------------------------
-  decltype(&::cuStreamGetDevice) stream_get_device = nullptr;  ///< CUDA 12.8
 };
 
 /// An open, initialised driver. Thread-safe; shared by everything that calls it, so that it outlives the last kernel.

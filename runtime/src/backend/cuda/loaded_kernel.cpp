@@ -209,7 +209,6 @@ CUresult CudaLoadedKernel::enqueue(const Grid& grid, const Plan& plan, const voi
 }
 
 CUresult CudaLoadedKernel::stream_device(CUstream stream, CUdevice& device) const noexcept {
-  if (api_.stream_get_device != nullptr) return api_.stream_get_device(stream, &device);
   CUcontext context = nullptr;
   if (const CUresult result = api_.stream_get_ctx(stream, &context); result != CUDA_SUCCESS) return result;
   if (context == primary_) {
@@ -234,13 +233,15 @@ int CudaLoadedKernel::launch(const Grid& grid, const Plan& plan, const void* par
 
 // A default stream belongs to whatever context is current, so its device can only be asked of the context.
 int CudaLoadedKernel::launch_on_default_stream(const Grid& grid, const Plan& plan, const void* params, CUstream stream) const noexcept {
-  CUdevice device = -1;
-  const CUresult current = api_.ctx_get_device(&device);
-  if (current == CUDA_SUCCESS) {
+  CUcontext current = nullptr;
+  if (const CUresult result = api_.ctx_get_current(&current); result != CUDA_SUCCESS) return static_cast<int>(result);
+  if (current == primary_) return static_cast<int>(enqueue(grid, plan, params, stream));
+  if (current != nullptr) {
+    CUdevice device = -1;
+    if (const CUresult result = api_.ctx_get_device(&device); result != CUDA_SUCCESS) return static_cast<int>(result);
     if (device != native_device_) return kContextOfAnotherDevice;
     return static_cast<int>(enqueue(grid, plan, params, stream));
   }
-  if (current != CUDA_ERROR_INVALID_CONTEXT) return static_cast<int>(current);
   if (const CUresult result = api_.ctx_push_current(primary_); result != CUDA_SUCCESS) return static_cast<int>(result);
   const CUresult result = enqueue(grid, plan, params, stream);
   CUcontext popped = nullptr;

@@ -19,12 +19,11 @@ class SwitchPoint {
   ~SwitchPoint() = default;
   void arrived(void* from) noexcept;
 
-  void* context_ = nullptr;  // fcontext_t
+  void* context_ = nullptr;  // fcontext_t: where the stack pointer was when this point was left
   SwitchPoint* target_ = nullptr;
   void* stack_bottom_ = nullptr;
   std::size_t stack_bytes_ = 0;
   void* fake_stack_ = nullptr;  // AddressSanitizer's
-  bool left_behind_ = false;    // switched away from, and frames are still on the stack
   friend class Fiber;
 };
 
@@ -36,8 +35,9 @@ class Fiber final : public SwitchPoint {
   /// Address space, not memory: pages appear when they are touched. AddressSanitizer's frames are larger.
   static std::size_t stack_bytes() noexcept;
 
-  /// Throws std::bad_alloc.
-  Fiber();
+  /// `index` shifts where the stack is used from: stacks lie a multiple of a page apart, and without the shift the busy ends of all of
+  /// them would share a few cache lines. Throws std::bad_alloc.
+  explicit Fiber(unsigned index);
   ~Fiber();
 
   /// Puts `body(argument)` on the fresh stack, to run at the next switch to it. What was on the stack is abandoned. The body ends by
@@ -50,6 +50,7 @@ class Fiber final : public SwitchPoint {
   Body body_ = nullptr;
   void* argument_ = nullptr;
   void* stack_top_ = nullptr;
+  std::size_t shift_ = 0;
 };
 
 }  // namespace kernwright::host

@@ -85,12 +85,7 @@ std::string FiberBlock::run(const LaunchRequest& request, std::uint64_t block, s
     shared_ = AlignedBuffer(kSharedAlignment, bytes);
   }
   if (bytes != 0) std::memset(shared_.data(), kUnwrittenShared, bytes);
-  while (threads_.size() < count) {
-    threads_.push_back(std::make_unique<Thread>());
-    Thread& made = *threads_.back();
-    made.block = this;
-    made.index = static_cast<unsigned>(threads_.size() - 1);
-  }
+  while (threads_.size() < count) threads_.push_back(std::make_unique<Thread>(*this, static_cast<unsigned>(threads_.size())));
   turn_.clear();
   taken_ = 0;
   next_.clear();

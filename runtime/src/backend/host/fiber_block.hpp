@@ -30,8 +30,9 @@ class FiberBlock {
  private:
   struct Thread {
     kw::simt::ThreadContext context{};
-    FiberBlock* block = nullptr;
-    unsigned index = 0;
+    Thread(FiberBlock& owner, unsigned number) : block(&owner), index(number), fiber(number) {}
+    FiberBlock* const block;
+    const unsigned index;
     Fiber fiber;
     AsyncCopies copies;
   };

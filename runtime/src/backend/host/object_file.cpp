@@ -1,6 +1,7 @@
 #include "backend/host/object_file.hpp"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -13,6 +14,33 @@
 
 namespace kernwright::host {
 namespace {
+
+/// Null, or why the bytes are no whole shared object of this processor. The loader itself would map past a short file's end and die there;
+/// that the bytes are the ones which were compiled is what the store's checksum says.
+const char* elf_problem(std::span<const std::byte> binary) {
+  Elf64_Ehdr header;
+  if (binary.size() < sizeof(header)) return "shorter than an ELF header";
+  std::memcpy(&header, binary.data(), sizeof(header));
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return "not a 64-bit ELF file";
+#if defined(__x86_64__)
+  constexpr Elf64_Half kMachine = EM_X86_64;
+#elif defined(__aarch64__)
+  constexpr Elf64_Half kMachine = EM_AARCH64;
+#else
+#error "name this processor's ELF machine"
+#endif
+  if (header.e_machine != kMachine) return "made for another processor";
+  if (header.e_type != ET_DYN) return "not a shared object";
+  const std::uint64_t table = std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);
+  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phoff > binary.size() || table > binary.size() - header.e_phoff)
+    return "cut short";
+  for (std::size_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, binary.data() + header.e_phoff + i * sizeof(segment), sizeof(segment));
+    if (segment.p_offset > binary.size() || segment.p_filesz > binary.size() - segment.p_offset) return "cut short";
+  }
+  return nullptr;
+}
 
 bool write_all(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -40,6 +68,9 @@ void ObjectFile::Close::operator()(void* handle) const noexcept {
 }
 
 Result<ObjectFile> ObjectFile::load(std::span<const std::byte> binary) {
+  if (const char* const problem = elf_problem(binary)) {
+    return fail(ErrorCode::load_failed, fmt::format("a kernel object of {} bytes is {}", binary.size(), problem));
+  }
   ObjectFile object;
   std::string why;
   FileDescriptor file(memfd_create("kernwright", MFD_CLOEXEC));

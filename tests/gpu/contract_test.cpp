@@ -1,0 +1,237 @@
+// KERNELS' contract on the device: every head count and union, both variants, every tile of the fall-back order, large shapes.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "cases/sparse_mla_case.hpp"
+#include "gpu/gpu_fixture.hpp"
+#include "ops/sparse_mla_options.hpp"
+#include "prepare/candidates.hpp"
+
+using namespace kernwright;
+using namespace kernwright::cases;
+using gpu::kDevice;
+
+namespace {
+
+std::vector<Candidate> fitting_tiles(const Runtime& runtime, const SparseMlaCase& c) {
+  Runtime::State& state = runtime.state();
+  auto definition = (*state.templates())->find(kPrefillTemplate);
+  REQUIRE(definition);
+  auto specialisation =
+      (*definition)
+          ->manifest.complete(
+              Specialisation{}.set("heads", c.heads).set("group_size", c.group_size == 0 ? 1 : c.group_size).set("d_qk", c.d_qk));
+  REQUIRE(specialisation);
+  auto device = runtime.device(kDevice);
+  REQUIRE(device);
+  auto candidates = legal_candidates(state, **definition, *specialisation, std::nullopt, device->target, state.cuda->compiler());
+  REQUIRE_MESSAGE(candidates, (candidates ? "" : candidates.error().text()));
+  std::erase_if(*candidates, [&](const Candidate& candidate) { return !over_limit(candidate.plan, limits_of(*device)).empty(); });
+  return *candidates;
+}
+
+CaseOutcome passes(const Runtime& runtime, const SparseMlaCase& c) {
+  CAPTURE(c.text());
+  auto outcome = run_case(runtime, kDevice, c);
+  REQUIRE_MESSAGE(outcome, (outcome ? "" : outcome.error().text()));
+  CHECK_MESSAGE(outcome->passed(), outcome->text());
+  return *outcome;
+}
+
+void run_contract(const Runtime& runtime, const std::string& variant) {
+  for (SparseMlaCase c : contract_cases()) {
+    for (const Candidate& candidate : fitting_tiles(runtime, c)) {
+      if (candidate.tile.variant != variant) continue;
+      c.tile = candidate.tile;
+      break;
+    }
+    REQUIRE(c.tile);
+    passes(runtime, c);
+  }
+}
+
+SparseMlaCase large(int heads, int group, std::int64_t tokens, std::int64_t rows, std::int64_t topk) {
+  SparseMlaCase c;
+  c.heads = heads;
+  c.group_size = group;
+  c.tokens = tokens;
+  c.kv_rows = rows;
+  c.topk = topk;
+  c.statistics = true;
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("gpu contract: portable, all heads and unions") {
+  run_contract(gpu::runtime(), "portable");
+}
+TEST_CASE("gpu contract: mma, all heads and unions") {
+  run_contract(gpu::runtime(), "mma");
+}
+
+TEST_CASE("gpu contract: every tile of the fall-back order") {
+  const Runtime runtime = gpu::runtime();
+  for (const int group : {0, 8, 16}) {
+    SparseMlaCase c;
+    c.group_size = group;
+    c.statistics = c.sink = c.holes = c.poison = c.topk_length = true;
+    c.topk = 101;
+    c.kv_rows = 300;
+    c.tokens = 45;
+    for (const Candidate& candidate : fitting_tiles(runtime, c)) {
+      c.tile = candidate.tile;
+      passes(runtime, c);
+    }
+  }
+}
+
+TEST_CASE("gpu contract: tiles of devices with 163 and 99 KB, proven on this one") {
+  for (const std::uint64_t kib : {163, 99}) {
+    RuntimeOptions options;
+    options.shared_memory_limit = kibibytes(kib);
+    const Runtime runtime = gpu::runtime(options);
+    for (const int group : {0, 2, 8}) {
+      SparseMlaCase c;
+      c.group_size = group;
+      c.statistics = true;
+      const CaseOutcome outcome = passes(runtime, c);
+      MESSAGE(kib << " KB, G = " << group << ": " << outcome.reports.back().tile_fitted.text());
+    }
+  }
+}
+
+TEST_CASE("gpu contract: KERNELS' four faults turn the check red") {
+  const Runtime runtime = gpu::runtime();
+  for (const std::int64_t topk : {60, 2048}) {
+    SparseMlaCase c;
+    c.tokens = 35;
+    c.topk = topk;
+    c.kv_rows = 2 * topk;
+    c.statistics = true;
+    auto sound = run_mutated_union(runtime, kDevice, c, Mutation::none);
+    REQUIRE_MESSAGE(sound, (sound ? "" : sound.error().text()));
+    CHECK_MESSAGE(sound->passed(), sound->text());
+    for (const Mutation mutation : {Mutation::row_doubled, Mutation::row_dropped, Mutation::mask_bit_flipped, Mutation::tail_skipped}) {
+      CAPTURE(to_string(mutation));
+      CAPTURE(topk);
+      auto faulty = run_mutated_union(runtime, kDevice, c, mutation);
+      REQUIRE(faulty);
+      CHECK_FALSE(faulty->passed());
+    }
+  }
+}
+
+TEST_CASE("gpu contract: the walk's shape at full K, each union") {
+  const Runtime runtime = gpu::runtime();
+  for (const int group : {0, 2, 4, 8, 16}) {
+    SparseMlaCase c = large(8, group, 2051, 4096, 2048);
+    c.sink = true;
+    passes(runtime, c);
+    c.logit_deviation = 6;
+    c.planted = true;
+    passes(runtime, c);
+  }
+  passes(runtime, large(128, 0, 130, 4096, 2048));
+  passes(runtime, large(128, 16, 130, 4096, 2048));
+  passes(runtime, large(3, 4, 130, 70'000, 4096));
+}
+
+TEST_CASE("gpu contract: spans of several windows") {
+  const Runtime runtime = gpu::runtime();
+  for (const std::int64_t rows : {65'536, 65'537, 131'072, 1'000'000}) {
+    for (const int group : {2, 8, 16}) {
+      SparseMlaCase c = large(8, group, 67, rows, 1000);
+      c.holes = c.topk_length = true;
+      passes(runtime, c);
+    }
+  }
+}
+
+TEST_CASE("gpu contract: a workspace limit runs in chunks and gives the same bits") {
+  const Runtime runtime = gpu::runtime();
+  SparseMlaCase c = large(8, 8, 1003, 2000, 500);
+  const CaseOutcome whole = passes(runtime, c);
+  SparseMlaPrefillOptions options;
+  options.device = kDevice;
+  options.heads = c.heads;
+  options.group_size = c.group_size;
+  options.max_topk = static_cast<int>(c.topk);
+  options.workspace_limit = kibibytes(100);
+  auto op = SparseMlaPrefill::create(runtime, options);
+  REQUIRE_MESSAGE(op, (op ? "" : op.error().text()));
+  CHECK(op->launch_shapes(c.tokens, c.topk, c.kv_rows).size() > 4);
+  const auto inputs = make_inputs(c);
+  auto problem = DeviceProblem::create(runtime, kDevice, c, *inputs, op->workspace_bytes(c.tokens, c.kv_rows));
+  REQUIRE(problem);
+  auto stream = runtime.create_stream(kDevice);
+  REQUIRE(stream);
+  REQUIRE(op->run(problem->arguments, stream->handle()));
+  REQUIRE(stream->synchronize());
+  const auto outputs = problem->download();
+  REQUIRE(outputs);
+  CHECK(outputs->out == whole.out);
+}
+
+TEST_CASE("gpu contract: per token, the same bits in every run, alone and in company") {
+  const Runtime runtime = gpu::runtime();
+  SparseMlaCase c = large(8, 0, 200, 3000, 700);
+  const CaseOutcome first = passes(runtime, c);
+  const CaseOutcome second = passes(runtime, c);
+  CHECK(first.out == second.out);
+  SparseMlaPrefillOptions options;
+  options.device = kDevice;
+  options.heads = c.heads;
+  options.deterministic = true;
+  options.max_topk = static_cast<int>(c.topk);
+  auto op = SparseMlaPrefill::create(runtime, options);
+  REQUIRE(op);
+  const auto inputs = make_inputs(c);
+  auto problem = DeviceProblem::create(runtime, kDevice, c, *inputs, {});
+  auto stream = runtime.create_stream(kDevice);
+  REQUIRE(problem);
+  REQUIRE(stream);
+  for (const std::int64_t t : {0, 7, 199}) {
+    REQUIRE(problem->poison_outputs());
+    SparseMlaPrefillArguments alone = problem->arguments;
+    alone.lse = alone.max_logits = TensorView{};
+    for (TensorView* view : {&alone.q, &alone.indices, &alone.out}) {
+      view->data = static_cast<std::byte*>(view->data) + t * view->stride[0] * element_bytes(view->dtype);
+      view->shape[0] = 1;
+    }
+    auto ran = op->run(alone, stream->handle());
+    REQUIRE_MESSAGE(ran, (ran ? "" : ran.error().text()));
+    REQUIRE(stream->synchronize());
+    const auto outputs = problem->download();
+    REQUIRE(outputs);
+    const auto row = static_cast<std::ptrdiff_t>(t * c.heads * 512);
+    CHECK(std::equal(outputs->out.begin() + row, outputs->out.begin() + row + c.heads * 512, first.out.begin() + row));
+  }
+}
+
+TEST_CASE("gpu contract: empty problems and single rows") {
+  const Runtime runtime = gpu::runtime();
+  for (const int group : {0, 8}) {
+    SparseMlaCase c;
+    c.group_size = group;
+    c.statistics = c.sink = true;
+    for (const auto& [tokens, rows, topk] : {std::array<std::int64_t, 3>{0, 96, 40}, {19, 0, 40}, {1, 1, 1}, {17, 1, 4096}, {9, 5000, 1}}) {
+      c.tokens = tokens;
+      c.kv_rows = rows;
+      c.topk = topk;
+      passes(runtime, c);
+    }
+  }
+}
+
+// 2^31 elements of q and of kv: addresses of 32 bits would wrap.
+TEST_CASE("gpu contract large: addresses past 2^31 elements") {
+  const Runtime runtime = gpu::runtime();
+  SparseMlaCase many_tokens = large(64, 0, 60'000, 500, 20);
+  passes(runtime, many_tokens);
+  SparseMlaCase many_rows = large(8, 8, 65, 3'900'000, 300);
+  passes(runtime, many_rows);
+}
