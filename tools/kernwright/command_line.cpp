@@ -161,8 +161,13 @@ int run_command_line(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     std::string words;
     const CLI::App& where = innermost(app, words);
-    return static_cast<int>(report_usage(std::string(error.what()) + "\n  legal after '" + words + "': " + legal_words(where) + "\n  see " +
-                                         words + " --help"));
+    std::string message = error.what();
+    // A word that is no subcommand is first noticed as the lack of one.
+    for (const std::string& unknown : app.remaining(true)) {
+      if (message.find(unknown) == std::string::npos) message += ": '" + unknown + "' is none";
+    }
+    return static_cast<int>(
+        report_usage(message + "\n  legal after '" + words + "': " + legal_words(where) + "\n  see " + words + " --help"));
   }
   return static_cast<int>(action());
 }
