@@ -161,7 +161,11 @@ int run_command_line(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     std::string words;
     const CLI::App& where = innermost(app, words);
-    return static_cast<int>(report_usage(std::string(error.what()) + "\n  legal after '" + words + "': " + legal_words(where) + "\n  see " +
+    // CLI11 says that a subcommand is missing where a word is there that is none.
+    const std::vector<std::string> strangers = app.remaining(true);
+    const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) && !strangers.empty();
+    const std::string problem = unknown ? "'" + strangers.front() + "' is no command" : std::string(error.what());
+    return static_cast<int>(report_usage(problem + "\n  legal after '" + words + "': " + legal_words(where) + "\n  see " +
                                          words + " --help"));
   }
   return static_cast<int>(action());

@@ -62,9 +62,9 @@ std::string resources_text(const CacheEntryReport& entry) {
                      format_bytes(use.stack_frame), format_bytes(use.spill_stores), format_bytes(use.spill_loads));
 }
 
-/// "problem" lines: what is wrong; ok where nothing is.
+/// A part that works, or that it does not; what is wrong with it stands once, in the list of problems.
 std::string part(std::string_view label, std::string_view good, std::string_view problem) {
-  return line(label, problem.empty() ? good : fmt::format("PROBLEM: {}", problem));
+  return line(label, problem.empty() ? good : "does not work, see below");
 }
 
 }  // namespace
@@ -196,7 +196,7 @@ std::string text_of(const DoctorReport& report) {
                                              : fmt::format("{} ({}, {}, {} free)", store.folder, store.exists ? "exists" : "not there yet",
                                                            store.writable ? "writable" : "not writable", format_bytes(store.free)));
   for (const DoctorReport::Problem& problem : report.problems) {
-    text += fmt::format("\n{}: {}\n  {}\n", problem.stops_a_run ? "stops every run" : "note", problem.what, problem.remedy);
+    text += fmt::format("\n{}: {}\n  {}\n", problem.stops_a_run ? "Stops every run" : "Note", problem.what, problem.remedy);
   }
   text += fmt::format("\nA run is possible on {}.\n", report.cuda_works && report.host_works ? "CUDA and on host"
                                                       : report.cuda_works                    ? "CUDA"

@@ -16,8 +16,8 @@ Result<ChosenDevice> choose_device(const Runtime& runtime, std::string_view targ
   if (target == "auto") {
     Result<std::vector<DeviceInfo>> devices = runtime.cuda_devices();
     if (devices && !devices->empty()) return ChosenDevice{devices->front(), {}};
-    return host(fmt::format("no CUDA device ({}): running on host, Kernwright's interpreter",
-                            devices ? "the driver finds none" : devices.error().message));
+    return host(fmt::format("running on host, Kernwright's interpreter: {}",
+                            devices ? "the driver finds no CUDA device" : devices.error().message));
   }
   Result<Target> wanted = Target::parse(target);
   if (!wanted) {

@@ -7,20 +7,13 @@
 
 #include <chrono>
 #include <csignal>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <thread>
 
-#include "unit/tools/temporary_folder.hpp"
+#include "fixtures/temporary_folder.hpp"
 
-namespace kernwright::test {
+namespace kernwright::tests {
 namespace {
-
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 std::vector<std::string> merged_environment(const std::map<std::string, std::string>& changes) {
   std::vector<std::string> merged;
@@ -45,8 +38,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 ChildResult run_child(const std::filesystem::path& program, const std::vector<std::string>& arguments, const ChildOptions& options) {
   const TemporaryFolder folder;
-  const std::string out_path = (folder / "out").string();
-  const std::string err_path = (folder / "err").string();
+  const std::string out_path = (folder.path() / "out").string();
+  const std::string err_path = (folder.path() / "err").string();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err_path.c_str(), O_WRONLY | O_CREAT, 0600);
@@ -85,9 +78,9 @@ ChildResult run_child(const std::filesystem::path& program, const std::vector<st
   ChildResult result;
   result.exited = WIFEXITED(status) && !killed;
   if (result.exited) result.exit_code = WEXITSTATUS(status);
-  result.out = read_text(out_path);
-  result.err = read_text(err_path);
+  result.out = read_file(out_path);
+  result.err = read_file(err_path);
   return result;
 }
 
-}  // namespace kernwright::test
+}  // namespace kernwright::tests

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace kernwright::test {
+namespace kernwright::tests {
 
 struct ChildOptions {
   std::map<std::string, std::string> environment;  ///< On top of this process's. An empty value removes the variable.
@@ -22,4 +22,4 @@ struct ChildResult {
 /// Waits at most four minutes, then kills the child.
 ChildResult run_child(const std::filesystem::path& program, const std::vector<std::string>& arguments, const ChildOptions& options = {});
 
-}  // namespace kernwright::test
+}  // namespace kernwright::tests

@@ -3,28 +3,32 @@
 
 #include <array>
 #include <cmath>
-#include <fstream>
-#include <iterator>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "fixtures/temporary_folder.hpp"
 #include "support/index_walk.hpp"
 #include "support/random.hpp"
 #include "support/safetensors.hpp"
 #include "unit/tools/child_process.hpp"
 #include "unit/tools/kernel_like_attention.hpp"
-#include "unit/tools/temporary_folder.hpp"
 
 using namespace kernwright;
 using namespace kernwright::support;
-using test::ChildOptions;
-using test::ChildResult;
-using test::TemporaryFolder;
+using tests::ChildOptions;
+using tests::ChildResult;
+using tests::TemporaryFolder;
 using Json = nlohmann::json;
 
 namespace {
 
-/// Every case's process shares this store: a host kernel takes seconds to compile.
-ChildOptions in_store(const std::filesystem::path& store = KERNWRIGHT_TEST_STORE) {
+/// The store that all tests of a build tree share: a host kernel takes seconds to compile.
+std::string shared_store() {
+  const char* const store = std::getenv("KERNWRIGHT_TEST_STORE");
+  return store != nullptr ? store : KERNWRIGHT_OWN_TEST_STORE;
+}
+
+ChildOptions in_store(const std::filesystem::path& store = shared_store()) {
   ChildOptions options;
   options.environment = {
       {"KERNWRIGHT_CACHE_DIR", store.string()}, {"KERNWRIGHT_TARGET", ""}, {"KERNWRIGHT_LOG", ""}, {"KERNWRIGHT_HOST_MODE", ""}};
@@ -32,7 +36,7 @@ ChildOptions in_store(const std::filesystem::path& store = KERNWRIGHT_TEST_STORE
 }
 
 ChildResult kernwright_program(const std::vector<std::string>& words, const ChildOptions& options = in_store()) {
-  ChildResult result = test::run_child(KERNWRIGHT_PROGRAM, words, options);
+  ChildResult result = tests::run_child(KERNWRIGHT_PROGRAM, words, options);
   INFO(result.err);
   CHECK(result.exited);
   return result;
@@ -60,7 +64,7 @@ void check_refused(const std::vector<std::string>& words, const std::vector<std:
   CAPTURE(line);
   CHECK_MESSAGE(result.exit_code == 2, result.err);
   CHECK(result.out.empty());
-  CHECK(result.err.starts_with("kernwright: error: "));
+  CHECK_CONTAINS(result.err, "kernwright: error: ");
   for (const std::string& part : parts) CHECK_CONTAINS(result.err, part);
 }
 
@@ -70,13 +74,8 @@ Json json_of(const ChildResult& result) {
   return json;
 }
 
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
+using tests::read_file;
+using tests::write_file;
 
 struct InputTensors {
   std::int64_t tokens = 7, heads = 3, kv_rows = 20, topk = 10;
@@ -131,11 +130,11 @@ TEST_CASE("command line: words that are off are refused with the legal ones") {
   check_refused(kRun + std::vector<std::string>{"--tokns", "5"}, {"--tokns", "--tokens"});
   check_refused(kRun + std::vector<std::string>{"--tokens"}, {"--tokens"});
   check_refused(kRun + std::vector<std::string>{"--tokens", "many"}, {"--tokens", "many"});
-  check_refused(kRun + std::vector<std::string>{"--tokens", "-1"}, {"--tokens", "-1", "0 - 2147483647"});
+  check_refused(kRun + std::vector<std::string>{"--tokens", "-1"}, {"--tokens", "-1", "0 to 2147483647"});
   check_refused(kRun + std::vector<std::string>{"--tokens", "99999999999999999999"}, {"--tokens"});
-  check_refused(kRun + std::vector<std::string>{"--heads", "0"}, {"--heads", "1 - 128"});
-  check_refused(kRun + std::vector<std::string>{"--heads", "129"}, {"--heads", "1 - 128"});
-  check_refused(kRun + std::vector<std::string>{"--topk", "4097"}, {"--topk", "1 - 4096"});
+  check_refused(kRun + std::vector<std::string>{"--heads", "0"}, {"--heads", "1 to 128"});
+  check_refused(kRun + std::vector<std::string>{"--heads", "129"}, {"--heads", "1 to 128"});
+  check_refused(kRun + std::vector<std::string>{"--topk", "4097"}, {"--topk", "1 to 4096"});
   check_refused(kRun + std::vector<std::string>{"--churn", "1.5"}, {"--churn"});
   check_refused(kRun + std::vector<std::string>{"--union", "3"}, {"--union 3", "auto, 0 (off), 2, 4, 8, 16"});
   check_refused(kRun + std::vector<std::string>{"--union", "8", "--deterministic"}, {"--union 8", "--deterministic"});
@@ -224,15 +223,15 @@ TEST_CASE("command line: a file's tensors come out as an independent computation
   const TemporaryFolder folder;
   const InputTensors input;
   const float scale = 0.03F;
-  REQUIRE(write_safetensors(folder / "in.safetensors", input.tensors(), {{"sm_scale", "0.03"}}).has_value());
-  const ChildResult result = kernwright_program(kRun + std::vector<std::string>{"--input", (folder / "in.safetensors").string(), "--output",
-                                                                                (folder / "out.safetensors").string(), "--union", "0",
-                                                                                "--check", "--json", "--quiet"});
+  REQUIRE(write_safetensors(folder.path() / "in.safetensors", input.tensors(), {{"sm_scale", "0.03"}}).has_value());
+  const ChildResult result = kernwright_program(kRun + std::vector<std::string>{"--input", (folder.path() / "in.safetensors").string(),
+                                                                                "--output", (folder.path() / "out.safetensors").string(),
+                                                                                "--union", "0", "--check", "--json", "--quiet"});
   REQUIRE_MESSAGE(result.exit_code == 0, result.err << result.out);
   CHECK(json_of(result)["tokens"] == 7);
-  CHECK(json_of(result)["output"] == (folder / "out.safetensors").string());
+  CHECK(json_of(result)["output"] == (folder.path() / "out.safetensors").string());
 
-  const Result<SafetensorsFile> file = SafetensorsFile::open(folder / "out.safetensors");
+  const Result<SafetensorsFile> file = SafetensorsFile::open(folder.path() / "out.safetensors");
   REQUIRE(file.has_value());
   const SafetensorsEntry* entry = file->header().find("out");
   REQUIRE(entry != nullptr);
@@ -248,8 +247,8 @@ TEST_CASE("command line: a file's tensors come out as an independent computation
     }
     for (std::size_t head = 0; head < 3; ++head) {
       const std::size_t row = token * 3 + head;
-      const test::AttentionRow want =
-          test::kernel_like_attention(std::span(input.q).subspan(row * 576, 576), input.kv, 512, rows, scale, &input.sink[head]);
+      const tests::AttentionRow want =
+          tests::kernel_like_attention(std::span(input.q).subspan(row * 576, 576), input.kv, 512, rows, scale, &input.sink[head]);
       double worst = 0;
       for (std::size_t d = 0; d < 512; ++d) {
         worst = std::max(worst, std::abs(static_cast<double>(bf16_to_float(out[row * 512 + d]) - bf16_to_float(want.out[d]))));
@@ -276,9 +275,9 @@ TEST_CASE("command line: a wrong answer is exit code 1") {
   for (std::int32_t& position : input.indices) position = position == 5 ? 6 : position;
   input.indices[0] = 5;
   input.topk_length.assign(7, 10);
-  REQUIRE(write_safetensors(folder / "in", input.tensors()).has_value());
+  REQUIRE(write_safetensors(folder.path() / "in", input.tensors()).has_value());
   const ChildResult result = kernwright_program(
-      kRun + std::vector<std::string>{"--input", (folder / "in").string(), "--union", "4", "--check", "--json", "--quiet"});
+      kRun + std::vector<std::string>{"--input", (folder.path() / "in").string(), "--union", "4", "--check", "--json", "--quiet"});
   CHECK_MESSAGE(result.exit_code == 1, result.err << result.out);
   const Json json = json_of(result);
   CHECK(json["check"]["passed"] == false);
@@ -288,26 +287,26 @@ TEST_CASE("command line: a wrong answer is exit code 1") {
 
 TEST_CASE("command line: input files that are not what they must be are refused by name") {
   const TemporaryFolder folder;
-  const std::string path = (folder / "in.safetensors").string();
+  const std::string path = (folder.path() / "in.safetensors").string();
   const auto refused = [&](const std::vector<std::string>& parts) {
     check_refused(kRun + std::vector<std::string>{"--input", path}, std::vector<std::string>{path} + parts);
   };
   refused({"could not be opened"});
-  write_text(path, "abc");
+  write_file(path, "abc");
   refused({"3 bytes"});
   InputTensors input;
   REQUIRE(write_safetensors(path, input.tensors()).has_value());
-  const std::string good = read_text(path);
-  write_text(path, good.substr(0, good.size() - 1));
+  const std::string good = read_file(path);
+  write_file(path, good.substr(0, good.size() - 1));
   refused({"pass the end of the data"});
-  write_text(path, good + "x");
+  write_file(path, good + "x");
   refused({"but the tensors end at"});
-  write_text(path, std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8) + good.substr(8));
+  write_file(path, std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8) + good.substr(8));
   refused({"claims 9223372036854775807 bytes"});
   // A header that lies about a dtype of the same size.
   std::string lying = good;
   lying.replace(lying.find("BF16"), 4, "F16\"");
-  write_text(path, lying);
+  write_file(path, lying);
   refused({"not valid JSON"});
 
   const auto with = [&](std::size_t index, SafetensorsTensor tensor) {
@@ -355,7 +354,7 @@ TEST_CASE("command line: an input that is a folder, and outputs that cannot be w
   CHECK(result.exit_code == 3);
   CHECK_CONTAINS(result.err, "folder");
   unable({"--output", "/dev/full"}, "No space left");
-  unable({"--output", (folder / "no").string() + "/such/file"}, "could not be created");
+  unable({"--output", (folder.path() / "no").string() + "/such/file"}, "could not be created");
   unable({"--output", folder.path().string()}, "is a folder");
 }
 
@@ -373,9 +372,9 @@ TEST_CASE("command line: stdout that is closed, full or unread is an error, and 
   ChildOptions closed = in_store();
   closed.stdout_is = ChildOptions::Stdout::closed;
   const ChildResult result =
-      kernwright_program(kSmallRun + std::vector<std::string>{"--output", (folder / "out").string(), "--json"}, closed);
+      kernwright_program(kSmallRun + std::vector<std::string>{"--output", (folder.path() / "out").string(), "--json"}, closed);
   CHECK(result.exit_code == 3);
-  CHECK(SafetensorsFile::open(folder / "out").has_value());
+  CHECK(SafetensorsFile::open(folder.path() / "out").has_value());
 }
 
 TEST_CASE("command line: a problem that no machine holds is refused before it is tried") {
@@ -388,7 +387,7 @@ TEST_CASE("command line: doctor says what works and what would mend the rest") {
   const Json json = json_of(kernwright_program({"doctor", "--json"}));
   for (const char* part : {"version", "cuda_works", "host_works", "driver", "nvrtc", "devices", "host", "store", "problems"})
     CHECK(json.contains(part));
-  CHECK(json["store"]["folder"] == KERNWRIGHT_TEST_STORE);
+  CHECK(json["store"]["folder"] == shared_store());
   CHECK(json["store"]["writable"] == true);
   CHECK(json["host_works"] == true);
 
@@ -414,11 +413,11 @@ TEST_CASE("command line: doctor says what works and what would mend the rest") {
 
 TEST_CASE("command line: warm fills a store, and cache lists, shows, verifies and clears it") {
   const TemporaryFolder folder;
-  const ChildOptions store = in_store(folder / "store");
+  const ChildOptions store = in_store(folder.path() / "store");
   const ChildResult empty = kernwright_program({"cache", "ls", "--json"}, store);
   CHECK(empty.exit_code == 0);
   CHECK(json_of(empty)["entries"].empty());
-  CHECK_FALSE(std::filesystem::exists(folder / "store"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "store"));
 
   const std::vector<std::string> words{"warm", "--target", "host", "--heads", "1", "--union", "0", "--no-fallbacks", "--json", "--quiet"};
   const ChildResult warmed = kernwright_program(words, store);
@@ -436,7 +435,7 @@ TEST_CASE("command line: warm fills a store, and cache lists, shows, verifies an
   CHECK(again["hit"] == 1);
 
   const Json list = json_of(kernwright_program({"cache", "ls", "--json"}, store));
-  CHECK(list["store"] == (folder / "store").string());
+  CHECK(list["store"] == (folder.path() / "store").string());
   CHECK(list["bad"] == 0);
   CHECK(list["compilers"].size() == 1);
   CHECK_CONTAINS(kernwright_program({"cache", "ls"}, store).out, key);
@@ -455,26 +454,26 @@ TEST_CASE("command line: warm fills a store, and cache lists, shows, verifies an
   CHECK(kernwright_program({"cache", "verify"}, store).exit_code == 0);
 
   const std::filesystem::path file = folder.path() / "store" / "entries" / key.substr(0, 2) / (key + ".kwe");
-  std::string content = read_text(file);
+  std::string content = read_file(file);
   REQUIRE(content.size() > 1000);
   content[content.size() / 2] = static_cast<char>(content[content.size() / 2] ^ 1);
-  write_text(file, content);
+  write_file(file, content);
   const ChildResult verified = kernwright_program({"cache", "verify", "--json"}, store);
   CHECK(verified.exit_code == 1);
   CHECK(json_of(verified)["bad"] == 1);
   CHECK_CONTAINS(kernwright_program({"cache", "verify"}, store).out, "BAD " + key);
   CHECK(kernwright_program({"cache", "ls"}, store).exit_code == 0);
 
-  write_text(folder.path() / "store" / "mine.txt", "kept");
+  write_file(folder.path() / "store" / "mine.txt", "kept");
   const Json cleared = json_of(kernwright_program({"cache", "clear", "--json"}, store));
   CHECK(cleared["entries"] == list["entries"].size());
   CHECK(json_of(kernwright_program({"cache", "ls", "--json"}, store))["entries"].empty());
-  CHECK(read_text(folder.path() / "store" / "mine.txt") == "kept");
+  CHECK(read_file(folder.path() / "store" / "mine.txt") == "kept");
 }
 
 TEST_CASE("command line: warm for a target without a compiler is exit code 1 with the reason") {
   const TemporaryFolder folder;
-  ChildOptions store = in_store(folder / "store");
+  ChildOptions store = in_store(folder.path() / "store");
   store.environment["KERNWRIGHT_NVRTC"] = "/nonexistent/libnvrtc.so";
   const ChildResult result = kernwright_program({"warm", "--target", "sm_80", "--union", "0", "--json", "--quiet"}, store);
   CHECK(result.exit_code == 1);

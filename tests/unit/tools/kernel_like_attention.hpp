@@ -10,7 +10,7 @@
 
 #include "support/bf16.hpp"
 
-namespace kernwright::test {
+namespace kernwright::tests {
 
 struct AttentionRow {
   std::vector<support::Bf16> out;
@@ -59,4 +59,4 @@ inline AttentionRow kernel_like_attention(std::span<const support::Bf16> q, std:
   return answer;
 }
 
-}  // namespace kernwright::test
+}  // namespace kernwright::tests

@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <string>
 
-#include "unit/tools/temporary_folder.hpp"
+#include "fixtures/temporary_folder.hpp"
 
 using namespace kernwright;
 using namespace kernwright::support;
@@ -47,14 +46,8 @@ bool contains(const std::string& text, std::string_view part) {
 }
 #define CHECK_CONTAINS(text, part) CHECK_MESSAGE(contains((text), (part)), (text))
 
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream stream(path, std::ios::binary);
-  stream << text;
-}
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
+using tests::read_file;
+using tests::write_file;
 
 }  // namespace
 
@@ -183,8 +176,8 @@ TEST_CASE("safetensors: a message shows a hostile name without its control chara
 }
 
 TEST_CASE("safetensors: what is written is read back, and is what the format says") {
-  const test::TemporaryFolder folder;
-  const auto path = folder / "out.safetensors";
+  const tests::TemporaryFolder folder;
+  const auto path = folder.path() / "out.safetensors";
   const std::array<std::int32_t, 6> indices{1, -1, 3, 4, 5, 2'000'000'000};
   const std::array<std::uint16_t, 3> q{0x3f80, 0x0000, 0xffff};
   const std::array<SafetensorsTensor, 3> tensors{
@@ -195,7 +188,7 @@ TEST_CASE("safetensors: what is written is read back, and is what the format say
   const Result<> written = write_safetensors(path, tensors, {{"made by", "a \\ test"}});
   REQUIRE_MESSAGE(written.has_value(), written.error().message);
 
-  const std::string text = read_text(path);
+  const std::string text = read_file(path);
   CHECK(static_cast<unsigned char>(text[0]) % 8 == 0);
   CHECK(text[8] == '{');
   // The data in row-major, little-endian order, straight from the file.
@@ -217,54 +210,54 @@ TEST_CASE("safetensors: what is written is read back, and is what the format say
 }
 
 TEST_CASE("safetensors: the writer refuses what no reader would take") {
-  const test::TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const std::array<std::byte, 8> bytes{};
-  const auto write = [&](std::vector<SafetensorsTensor> tensors) { return write_safetensors(folder / "x", tensors); };
+  const auto write = [&](std::vector<SafetensorsTensor> tensors) { return write_safetensors(folder.path() / "x", tensors); };
   CHECK(write({{"a", DType::f32, {3}, bytes}}).error().code == ErrorCode::invalid_argument);
   CHECK(write({{"a", DType::f32, {-2}, bytes}}).error().code == ErrorCode::invalid_argument);
   CHECK(write({{"a", DType::f32, {2}, bytes}, {"a", DType::f32, {2}, bytes}}).error().code == ErrorCode::invalid_argument);
   CHECK(write({{"__metadata__", DType::f32, {2}, bytes}}).error().code == ErrorCode::invalid_argument);
-  CHECK_FALSE(std::filesystem::exists(folder / "x"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "x"));
 }
 
 TEST_CASE("safetensors: what is not a readable regular file is an error, and nothing waits for it") {
-  const test::TemporaryFolder folder;
-  CHECK(SafetensorsFile::open(folder / "absent").error().code == ErrorCode::not_found);
+  const tests::TemporaryFolder folder;
+  CHECK(SafetensorsFile::open(folder.path() / "absent").error().code == ErrorCode::not_found);
   const Result<SafetensorsFile> as_folder = SafetensorsFile::open(folder.path());
   CHECK(as_folder.error().code == ErrorCode::io);
   CHECK_CONTAINS(as_folder.error().message, "folder");
-  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  CHECK(SafetensorsFile::open(folder / "pipe").error().code == ErrorCode::io);
-  write_text(folder / "short", "abc");
-  CHECK(SafetensorsFile::open(folder / "short").error().code == ErrorCode::malformed);
+  REQUIRE(::mkfifo((folder.path() / "pipe").c_str(), 0600) == 0);
+  CHECK(SafetensorsFile::open(folder.path() / "pipe").error().code == ErrorCode::io);
+  write_file(folder.path() / "short", "abc");
+  CHECK(SafetensorsFile::open(folder.path() / "short").error().code == ErrorCode::malformed);
 }
 
 TEST_CASE("safetensors: a file that becomes shorter after it was opened is an error") {
-  const test::TemporaryFolder folder;
-  write_text(folder / "f", file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 4));
-  const Result<SafetensorsFile> file = SafetensorsFile::open(folder / "f");
+  const tests::TemporaryFolder folder;
+  write_file(folder.path() / "f", file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 4));
+  const Result<SafetensorsFile> file = SafetensorsFile::open(folder.path() / "f");
   REQUIRE(file.has_value());
-  std::filesystem::resize_file(folder / "f", 30);
+  std::filesystem::resize_file(folder.path() / "f", 30);
   const auto read = file->read<std::uint8_t>(*file->header().find("a"));
   REQUIRE_FALSE(read.has_value());
   CHECK(read.error().code == ErrorCode::io);
 }
 
 TEST_CASE("safetensors: a write that fails leaves the old file and nothing beside it") {
-  const test::TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const std::array<std::byte, 4> bytes{};
   const std::array<SafetensorsTensor, 1> tensors{SafetensorsTensor{"a", DType::f32, {1}, bytes}};
-  CHECK(write_safetensors(folder / "no" / "such" / "file", tensors).error().code == ErrorCode::io);
+  CHECK(write_safetensors(folder.path() / "no" / "such" / "file", tensors).error().code == ErrorCode::io);
   CHECK(write_safetensors(folder.path(), tensors).error().code == ErrorCode::io);
   const Result<> full = write_safetensors("/dev/full", tensors);
   REQUIRE_FALSE(full.has_value());
   CHECK_CONTAINS(full.error().message, "No space left");
   CHECK(std::filesystem::is_character_file("/dev/full"));
 
-  write_text(folder / "kept", "old");
-  std::filesystem::create_symlink(folder / "kept", folder / "link");
-  REQUIRE(write_safetensors(folder / "link", tensors).has_value());
-  CHECK(std::filesystem::is_symlink(folder / "link"));
-  CHECK(SafetensorsFile::open(folder / "kept").has_value());
+  write_file(folder.path() / "kept", "old");
+  std::filesystem::create_symlink(folder.path() / "kept", folder.path() / "link");
+  REQUIRE(write_safetensors(folder.path() / "link", tensors).has_value());
+  CHECK(std::filesystem::is_symlink(folder.path() / "link"));
+  CHECK(SafetensorsFile::open(folder.path() / "kept").has_value());
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator()) == 2);
 }

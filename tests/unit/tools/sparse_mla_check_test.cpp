@@ -45,7 +45,7 @@ struct Problem {
   void compute(std::int64_t token, std::span<const std::int32_t> rows) {
     for (std::int64_t head = 0; head < kHeads; ++head) {
       const auto row = static_cast<std::size_t>(token * kHeads + head);
-      const test::AttentionRow answer = test::kernel_like_attention(std::span(q).subspan(row * kQk, kQk), kv, kV, rows, scale);
+      const tests::AttentionRow answer = tests::kernel_like_attention(std::span(q).subspan(row * kQk, kQk), kv, kV, rows, scale);
       std::ranges::copy(answer.out, out.begin() + static_cast<std::ptrdiff_t>(row * kV));
       lse[row] = answer.lse;
       max_logits[row] = answer.max_logit;
