@@ -39,12 +39,19 @@ struct SparseMlaPrefill::State {
   Runtime runtime;
   SparseMlaPrefillOptions options;
   UnionChoice choice;
+  int multiprocessors = 1;
   std::unique_ptr<SteppingKernel> union_build;  ///< Null where union is off.
   std::unique_ptr<SteppingKernel> prefill;
 
   [[nodiscard]] int tokens_per_group() const noexcept { return std::max(1, choice.group_size); }
   [[nodiscard]] std::int64_t head_tiles(const Plan& plan) const noexcept {
     return ceil_div(options.heads, std::max(1, plan.rows_per_block / tokens_per_group()));
+  }
+  /// Of the attention kernel: a block a (group, head tile), or as many as stay resident where the plan is persistent.
+  [[nodiscard]] Grid prefill_grid(const Plan& plan, std::int64_t groups) const noexcept {
+    std::int64_t blocks = groups * head_tiles(plan);
+    if (plan.blocks_per_sm > 0) blocks = std::min<std::int64_t>(blocks, std::int64_t{plan.blocks_per_sm} * multiprocessors);
+    return Grid{static_cast<std::uint32_t>(blocks), 1, 1};
   }
   /// Groups of one launch pair: bounded by the grid and, with union, by the workspace.
   [[nodiscard]] std::int64_t chunk_groups(const CallShape& shape, Bytes workspace) const noexcept {
@@ -69,7 +76,7 @@ Result<SparseMlaPrefill> SparseMlaPrefill::create(const Runtime& runtime, const 
   const auto prepare = [&](const char* name, Specialisation specialisation, std::size_t params_bytes, std::optional<Tile> tile) {
     return SteppingKernel::create(runtime, {name, std::move(specialisation), options.device, std::move(tile), params_bytes, std::nullopt});
   };
-  auto state = std::make_shared<State>(State{runtime, options, *choice, nullptr, nullptr});
+  auto state = std::make_shared<State>(State{runtime, options, *choice, std::max(1, device->multiprocessors), nullptr, nullptr});
   if (state->choice.group_size > 0) {
     auto build =
         prepare(kUnionBuildTemplate, Specialisation{}.set("group_size", state->choice.group_size), sizeof(UnionBuildParams), std::nullopt);
@@ -151,7 +158,7 @@ Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& 
     params.indices = indices;
     params.topk_length = topk_length;
   }
-  const auto grid = [&](const Plan& plan) { return Grid{static_cast<std::uint32_t>(groups * head_tiles(plan)), 1, 1}; };
+  const auto grid = [&](const Plan& plan) { return prefill_grid(plan, groups); };
   if (auto launched = prefill->launch(grid, params, stream); !launched) return launched;
   return mark();
 }
@@ -209,15 +216,14 @@ std::vector<SparseMlaPrefill::LaunchShape> SparseMlaPrefill::launch_shapes(std::
   if (tokens <= 0) return shapes;
   const std::int64_t groups = ceil_div(tokens, state_->tokens_per_group());
   const std::int64_t chunk = std::max<std::int64_t>(1, state_->chunk_groups({tokens, kv_rows, topk}, workspace_bytes(tokens, kv_rows)));
-  const auto add = [&](const SteppingKernel& kernel, std::int64_t blocks) {
+  const auto add = [&](const SteppingKernel& kernel, const Grid& grid) {
     const Plan& plan = kernel.plan();
-    shapes.push_back(
-        {kernel.kernel().report().template_name, {static_cast<std::uint32_t>(blocks), 1, 1}, plan.threads, plan.dynamic_shared});
+    shapes.push_back({kernel.kernel().report().template_name, grid, plan.threads, plan.dynamic_shared});
   };
   for (std::int64_t first = 0; first < groups; first += chunk) {
     const std::int64_t count = std::min(chunk, groups - first);
-    if (state_->union_build) add(*state_->union_build, count);
-    add(*state_->prefill, count * state_->head_tiles(state_->prefill->plan()));
+    if (state_->union_build) add(*state_->union_build, Grid{static_cast<std::uint32_t>(count), 1, 1});
+    add(*state_->prefill, state_->prefill_grid(state_->prefill->plan(), count));
   }
   return shapes;
 }
