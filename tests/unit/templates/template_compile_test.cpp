@@ -66,10 +66,10 @@ void check_no_spills(const WarmedItem& item, const Specialisation& specialisatio
   CHECK(item.cache != CacheSource::store);  // the report is this compiler's own
   CHECK(item.resources.registers >= 16);  // a report was read: no such kernel gets by with fewer
   CHECK(item.resources.registers * item.plan.threads <= 65536);
-  CHECK(item.resources.stack_frame == Bytes{0});
-  CHECK(item.resources.spill_stores == Bytes{0});
-  CHECK(item.resources.spill_loads == Bytes{0});
-  CHECK(item.resources.static_shared == Bytes{0});
+  CHECK(item.resources.stack_frame.count == 0);
+  CHECK(item.resources.spill_stores.count == 0);
+  CHECK(item.resources.spill_loads.count == 0);
+  CHECK(item.resources.static_shared.count == 0);
   CHECK(item.plan.dynamic_shared <= target.shared_memory_bytes());
 }
 
@@ -196,6 +196,6 @@ extern "C" __constant__ const kw::Plan kw_plan = kw::make_plan(kw::specialisatio
   REQUIRE_MESSAGE(registered, (registered ? "" : registered.error().text()));
   const WarmedItem item = first_built(runtime, "test/spill", Specialisation{}.set("unused", 1), *Target::parse("sm_90a"), "");
   REQUIRE_MESSAGE(item.error.empty(), item.error);
-  CHECK(item.resources.spill_stores > Bytes{0});
-  CHECK(item.resources.spill_loads > Bytes{0});
+  CHECK(item.resources.spill_stores.count > 0);
+  CHECK(item.resources.spill_loads.count > 0);
 }
