@@ -35,7 +35,7 @@ struct PrefillLayout {
 /// wgmma: a producer, a scoring and two value warpgroups.
 inline constexpr int wgmma_warps = 16;
 inline constexpr int wgmma_probability_slots = 2;
-inline constexpr int wgmma_register_panels = 6;  // of 64 columns of Q; the others are in shared memory
+inline constexpr int wgmma_register_panels = 5;  // of 64 columns of Q; the others are in shared memory
 
 constexpr PrefillLayout prefill_layout(const Specialisation& specialisation, const Tile& tile) {
   const bool portable = tile.variant == Variant::portable;
