@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <limits>
+#include <system_error>
+#include <type_traits>
 
 #include "ops/sparse_mla_arguments.hpp"
 #include "ops/sparse_mla_options.hpp"
@@ -31,6 +34,16 @@ T* advance(T* pointer, std::int64_t elements) {
 /// bf16 elements behind an untyped pointer.
 void* advance_bf16(void* pointer, std::int64_t elements) {
   return static_cast<std::uint16_t*>(pointer) + elements;
+}
+
+/// Runs `work` on a thread of its own, or, where none can be started, when its result is asked for.
+template <class Work>
+std::future<std::invoke_result_t<Work>> beside(Work work) {
+  try {
+    return std::async(std::launch::async, work);
+  } catch (const std::system_error&) {
+    return std::async(std::launch::deferred, work);
+  }
 }
 
 }  // namespace
@@ -78,11 +91,15 @@ Result<SparseMlaPrefill> SparseMlaPrefill::create(const Runtime& runtime, const 
   };
   auto state = std::make_shared<State>(State{runtime, options, *choice, std::max(1, device->multiprocessors), nullptr, nullptr});
   if (state->choice.group_size > 0) {
-    auto build =
-        prepare(kUnionBuildTemplate, Specialisation{}.set("group_size", state->choice.group_size), sizeof(UnionBuildParams), std::nullopt);
+    // Side by side: on a cold store each compile takes hundreds of milliseconds.
+    auto building = beside([&] {
+      return prepare(kUnionBuildTemplate, Specialisation{}.set("group_size", state->choice.group_size), sizeof(UnionBuildParams),
+                     std::nullopt);
+    });
     auto prefill =
-        build ? prepare(kPrefillTemplate, prefill_specialisation(options, state->choice.group_size), sizeof(PrefillParams), options.tile)
-              : Result<std::unique_ptr<SteppingKernel>>(tl::unexpected<Error>(build.error()));
+        prepare(kPrefillTemplate, prefill_specialisation(options, state->choice.group_size), sizeof(PrefillParams), options.tile);
+    auto build = building.get();
+    if (!build) prefill = tl::unexpected<Error>(build.error());
     if (prefill) {
       state->union_build = std::move(*build);
       state->prefill = std::move(*prefill);
