@@ -36,6 +36,7 @@ constexpr int block_m = tile.block_m;
 constexpr int block_n = tile.block_n;
 constexpr int stages = tile.stages;
 constexpr int slots = wgmma_probability_slots;
+static_assert(slots == 2);
 constexpr int panels = layout.chunks / 8;          // of 64 columns
 constexpr int register_panels = wgmma_register_panels;  // of Q; the others in shared memory
 constexpr int shared_panels = panels - register_panels;
@@ -259,7 +260,6 @@ KW_INLINE void finish_tile(const Shared& shared, u32 stage, const RingPlace<slot
     if (pair == 0) shared.factors(slot.slot)[at] = factor[r];
   }
   async_proxy_fence();
-  mbarrier_arrive(shared.ready(slot.slot));
 }
 
 KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
@@ -290,10 +290,13 @@ KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
       wgmma_wait<0>();
       add_products(scores, even);
       add_products(scores, odd);
+      // The tile before is handed on only now: its P V then fills the tensor cores during this softmax, not beside the products above.
+      if (t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
       finish_tile(shared, ring.slot, slot, tokens, row, pair, scale_log2, scores, running);
       ring.next();
       slot.next();
     }
+    if (tiles > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
     // The last slot of a block carries what the output is multiplied by; 0 for rows without a key.
     mbarrier_wait(shared.taken(slot.slot), slot.round ^ 1u);
     const BlockRows block = block_rows(params, index);
