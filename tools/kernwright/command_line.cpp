@@ -161,13 +161,12 @@ int run_command_line(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     std::string words;
     const CLI::App& where = innermost(app, words);
-    std::string message = error.what();
-    // A word that is no subcommand is first noticed as the lack of one.
-    for (const std::string& unknown : app.remaining(true)) {
-      if (message.find(unknown) == std::string::npos) message += ": '" + unknown + "' is none";
-    }
-    return static_cast<int>(
-        report_usage(message + "\n  legal after '" + words + "': " + legal_words(where) + "\n  see " + words + " --help"));
+    // CLI11 says that a subcommand is missing where a word is there that is none.
+    const std::vector<std::string> strangers = app.remaining(true);
+    const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) && !strangers.empty();
+    const std::string problem = unknown ? "'" + strangers.front() + "' is no command" : std::string(error.what());
+    return static_cast<int>(report_usage(problem + "\n  legal after '" + words + "': " + legal_words(where) + "\n  see " +
+                                         words + " --help"));
   }
   return static_cast<int>(action());
 }

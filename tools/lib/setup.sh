@@ -88,7 +88,14 @@ kw_find_toolkit() {
 
 # Makes sure that kw_find_toolkit finds one: without a toolkit NVRTC and the headers come from PyPI into build/toolkit.
 kw_need_toolkit() {
-  kw_find_toolkit >/dev/null && return 0
+  kw_find_toolkit >/dev/null || kw_fetch_toolkit
+  # What runs below this script looks for NVRTC among Python's packages after every toolkit.
+  if [[ "$(kw_find_toolkit)" == "$KW_TOOLKIT"/* ]]; then
+    export PYTHONPATH="$KW_TOOLKIT${PYTHONPATH:+:$PYTHONPATH}"
+  fi
+}
+
+kw_fetch_toolkit() {
   kw_say "No CUDA $KW_CUDA_MAJOR toolkit in CUDA_HOME, CUDA_PATH or /usr/local/cuda: taking NVRTC and the headers from PyPI (about 60 MB)."
   if ! python3 -m pip --version >/dev/null 2>&1; then
     kw_install python3-pip

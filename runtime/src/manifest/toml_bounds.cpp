@@ -3,6 +3,8 @@
 namespace kernwright {
 namespace {
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 /// Past the string that begins at `at`; a one-line string also ends at the end of its line, where the parser gives up on it.
 std::size_t skip_string(std::string_view text, std::size_t at, int& line) {
   const char quote = text[at];
@@ -30,7 +32,11 @@ std::size_t skip_string(std::string_view text, std::size_t at, int& line) {
 
 }  // namespace
 
-int first_line_nested_deeper(std::string_view text, int levels) {
+std::optional<TomlObjection> find_toml_objection(std::string_view text, int levels) {
+  const auto too_deep = [&](int line) {
+    return TomlObjection{line, "brackets or dotted keys nest deeper than " + std::to_string(levels) + " levels"};
+  };
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   int line = 1;
   int brackets = 0;
   int dots = 0;
@@ -49,7 +55,7 @@ int first_line_nested_deeper(std::string_view text, int levels) {
       case '[':
       case '{':
         dots = 0;
-        if (++brackets > levels) return line;
+        if (++brackets > levels) return too_deep(line);
         break;
       case ']':
       case '}':
@@ -59,13 +65,17 @@ int first_line_nested_deeper(std::string_view text, int levels) {
       case '=':
       case ',': dots = 0; break;
       case '.':
-        if (++dots >= levels) return line;
+        if (++dots >= levels) return too_deep(line);
         break;
-      default: break;
+      default:
+        if (static_cast<unsigned char>(c) >= 0x80) {
+          return TomlObjection{line,
+                               "a character outside ASCII stands outside of strings and comments; put a key that holds it into quotes"};
+        }
     }
     ++at;
   }
-  return 0;
+  return std::nullopt;
 }
 
 }  // namespace kernwright

@@ -6,7 +6,6 @@
 
 #include "manifest/names.hpp"
 #include "manifest/toml_reader.hpp"
-#include "templates/embedded_file.hpp"
 
 namespace kernwright {
 namespace {
@@ -168,12 +167,6 @@ std::optional<PreferenceRow> TuningTables::preference(std::string_view template_
   const auto [row, closeness] = best(preferences_, known, device, wanted);
   if (row == nullptr) return std::nullopt;
   return *row;
-}
-
-std::vector<NamedText> embedded_tuning_tables() {
-  std::vector<NamedText> tables;
-  for (const EmbeddedFile& file : embedded_tuning_files()) tables.push_back({file.name, std::string(file.content)});
-  return tables;
 }
 
 }  // namespace kernwright

@@ -103,14 +103,27 @@ TEST_CASE("toml: size and depth at their limits are read") {
 }
 
 TEST_CASE("toml: brackets and dots in strings and comments do not count as depth") {
-  CHECK(first_line_nested_deeper("a = \"" + repeated("[.", 100) + "\" # " + repeated("[", 100) + "\nb = 1", 8) == 0);
-  CHECK(first_line_nested_deeper("a = '''" + repeated("[.\n", 100) + "'''\nb = 1", 8) == 0);
-  CHECK(first_line_nested_deeper("a = \"\\\"" + repeated("[", 100) + "\"\nb = 1", 8) == 0);
-  CHECK(first_line_nested_deeper("a = [" + repeated("1.5, ", 100) + "]", 8) == 0);
-  CHECK(first_line_nested_deeper("a = 1\nb = " + repeated("[", 9), 8) == 2);
+  const auto line_of = [](const std::string& text) {
+    const auto objection = find_toml_objection(text, 8);
+    return objection ? objection->line : 0;
+  };
+  CHECK(line_of("a = \"" + repeated("[.", 100) + "\" # " + repeated("[", 100) + "\nb = 1") == 0);
+  CHECK(line_of("a = '''" + repeated("[.\n", 100) + "'''\nb = 1") == 0);
+  CHECK(line_of("a = \"\\\"" + repeated("[", 100) + "\"\nb = 1") == 0);
+  CHECK(line_of("a = [" + repeated("1.5, ", 100) + "]") == 0);
+  CHECK(line_of("a = 1\nb = " + repeated("[", 9)) == 2);
   // The string ends at its quotes: what follows is seen again.
-  CHECK(first_line_nested_deeper("a = \"\"\"x\"\"\"\"\"\nb = " + repeated("[", 9), 8) == 2);
-  CHECK(first_line_nested_deeper("a = 'x\\'\nb = " + repeated("[", 9), 8) == 2);
+  CHECK(line_of("a = \"\"\"x\"\"\"\"\"\nb = " + repeated("[", 9)) == 2);
+  CHECK(line_of("a = 'x\\'\nb = " + repeated("[", 9)) == 2);
+}
+
+TEST_CASE("toml: characters outside ASCII are legal in strings and comments, and after a byte order mark") {
+  CHECK(parse_toml("\xef\xbb\xbf\"\xcf\x8b\" = '\xcf\x8b' # \xcf\x8b\na = \"\"\"\\\n  \xcf\x8b\"\"\"", "f"));
+  for (const char* text : {"\xcf\x8b = 1", "a\xcf\x8b = 1", "a = \xcf\x8b", "a = 1\n\xef\xb8\xbf\x04", "a\xe3\x80\x80= 1"}) {
+    const auto table = parse_toml(text, "f");
+    REQUIRE_FALSE(table);
+    CHECK(holds(table.error().message, "outside ASCII"));
+  }
 }
 
 TEST_CASE("toml: a quoted string reads back") {

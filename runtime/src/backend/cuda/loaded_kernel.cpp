@@ -159,8 +159,8 @@ Result<> CudaLoadedKernel::probe(const Plan& plan) {
   const auto problem = [this](CUresult result, const char* what) {
     return fail(device_->driver().error(result, fmt::format("{} {}", what, where()), ErrorCode::launch_failed));
   };
-  // Aligned as a parameter struct may be; all zero is an empty problem by the templates' contract.
-  const std::vector<std::max_align_t> params(static_cast<std::size_t>(plan.params_bytes) / sizeof(std::max_align_t) + 1);
+  // All zero is an empty problem by the templates' contract. Bytes, not a type with padding, which would stay unwritten.
+  const std::vector<std::byte> params(static_cast<std::size_t>(plan.params_bytes) + 1);
   CUstream stream = nullptr;
   if (const CUresult result = api_.stream_create(&stream, CU_STREAM_NON_BLOCKING); result != CUDA_SUCCESS)
     return problem(result, "creating the probe's stream for");

@@ -15,9 +15,8 @@
 namespace kernwright::host {
 namespace context = boost::context::detail;
 
-KERNWRIGHT_SWITCHES_FIBERS void SwitchPoint::switch_to(SwitchPoint& to, bool ends) {
+KERNWRIGHT_SWITCHES_FIBERS void SwitchPoint::switch_to(SwitchPoint& to, [[maybe_unused]] bool ends) {
   target_ = &to;
-  left_behind_ = !ends;
 #if defined(KERNWRIGHT_BUILT_WITH_ASAN)
   __sanitizer_start_switch_fiber(ends ? nullptr : &fake_stack_, to.stack_bottom_, to.stack_bytes_);
 #endif
@@ -73,10 +72,11 @@ Fiber::~Fiber() {
 
 void Fiber::start(Body body, void* argument) noexcept {
 #if defined(KERNWRIGHT_BUILT_WITH_ASAN)
-  if (left_behind_) __asan_unpoison_memory_region(stack_bottom_, stack_bytes_);  // frames that were abandoned
+  if (context_ != nullptr) {  // the frames that the last computation ended in, or was abandoned in, were never left
+    __asan_unpoison_memory_region(context_, static_cast<std::size_t>(static_cast<char*>(stack_top_) - static_cast<char*>(context_)));
+  }
   fake_stack_ = nullptr;
 #endif
-  left_behind_ = false;
   body_ = body;
   argument_ = argument;
   context_ = context::make_fcontext(static_cast<char*>(stack_top_) - shift_, stack_bytes_ - shift_, &Entry::enter);

@@ -19,12 +19,11 @@ class SwitchPoint {
   ~SwitchPoint() = default;
   void arrived(void* from) noexcept;
 
-  void* context_ = nullptr;  // fcontext_t
+  void* context_ = nullptr;  // fcontext_t: where the stack pointer was when this point was left
   SwitchPoint* target_ = nullptr;
   void* stack_bottom_ = nullptr;
   std::size_t stack_bytes_ = 0;
   void* fake_stack_ = nullptr;  // AddressSanitizer's
-  bool left_behind_ = false;    // switched away from, and frames are still on the stack
   friend class Fiber;
 };
 

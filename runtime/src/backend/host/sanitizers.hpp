@@ -17,9 +17,12 @@
 #define KERNWRIGHT_BUILT_WITH_TSAN 1
 #endif
 
+// For a function in which fibers change. TSan follows calls by their entry and exit, and would leave one fiber's entries to another's
+// exits; ASan may keep locals on a stack of its own, which a fiber's end destroys while the function still runs.
 #if defined(KERNWRIGHT_BUILT_WITH_TSAN)
-// TSan follows calls by their entry and exit; a function in which fibers change would leave one fiber's entries to another's exits.
 #define KERNWRIGHT_SWITCHES_FIBERS __attribute__((no_sanitize("thread")))
+#elif defined(KERNWRIGHT_BUILT_WITH_ASAN)
+#define KERNWRIGHT_SWITCHES_FIBERS __attribute__((no_sanitize("address")))
 #else
 #define KERNWRIGHT_SWITCHES_FIBERS
 #endif
