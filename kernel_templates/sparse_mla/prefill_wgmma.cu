@@ -94,12 +94,6 @@ KW_INLINE int tiles_of(const KeyList& list) {
   return ceil_div(list.count, block_n);
 }
 
-/// One arrival a warp, behind what all its lanes did.
-KW_INLINE void warp_arrive(SharedAddress barrier) {
-  __syncwarp();
-  if (lane_id() == 0) mbarrier_arrive(barrier);
-}
-
 // ---- gather -----------------------------------------------------------------------------------------------------------------------------
 
 /// Eight threads a row, each a 16-byte piece of every panel: a warp's copy reads whole 128-byte lines of four rows.
@@ -128,7 +122,7 @@ KW_INLINE void gather(const PrefillParams& params, const Shared& shared) {
         for (int p = 0; p < panels; ++p) cp_async_16(stage + static_cast<u32>(p * panel_bytes + r * half * 128), from + p * 128, bytes);
       }
       mbarrier_arrive_after_copies(shared.full(ring.slot));
-      warp_arrive(shared.full(ring.slot));
+      mbarrier_arrive(shared.full(ring.slot));
       ring.next();
       list.skip(block_n);
       KW_UNROLL
@@ -144,16 +138,18 @@ struct QueryRegisters {
   u32 step[register_panels * 4][4];
 };
 
-KW_INLINE u32 load_word(const unsigned char* row, int byte) {
-  return row == nullptr ? 0u : *reinterpret_cast<const u32*>(row + byte);
+/// The query of a row; of the block's first row where it is padding, whose scores nobody looks at.
+KW_INLINE const unsigned char* query_row_or_first(const PrefillParams& params, const BlockRows& block, int r) {
+  const Row row = block.row(r);
+  return query_row(params, row.padding ? block.row(0) : row);
 }
 
 KW_INLINE void load_query(const PrefillParams& params, const BlockRows& block, const Shared& shared, int row, int pair, QueryRegisters& query) {
-  const unsigned char* rows[2] = {query_row(params, block.row(row)), query_row(params, block.row(row + 8))};
+  const unsigned char* rows[2] = {query_row_or_first(params, block, row), query_row_or_first(params, block, row + 8)};
   KW_UNROLL
   for (int s = 0; s < register_panels * 4; ++s) {
     KW_UNROLL
-    for (int e = 0; e < 4; ++e) query.step[s][e] = load_word(rows[e % 2], s * 32 + e / 2 * 16 + pair * 4);
+    for (int e = 0; e < 4; ++e) query.step[s][e] = *reinterpret_cast<const u32*>(rows[e % 2] + s * 32 + e / 2 * 16 + pair * 4);
   }
   // All warps are past the products that read the shared panels before.
   named_barrier_sync(scores_barrier, warpgroup);
@@ -163,10 +159,10 @@ KW_INLINE void load_query(const PrefillParams& params, const BlockRows& block, c
   for (int i = 0; i < block_m * 8 / warpgroup; ++i) {
     const int r = (i * warpgroup + thread) / 8;
     const int piece = thread % 8;
-    const unsigned char* from = query_row(params, block.row(r));
+    const unsigned char* from = query_row_or_first(params, block, r);
     KW_UNROLL
     for (int p = 0; p < shared_panels; ++p) {
-      const Vec16 value = from == nullptr ? Vec16{} : load_vector<Vec16>(from + (register_panels + p) * 128 + piece * 16);
+      const Vec16 value = load_vector<Vec16>(from + (register_panels + p) * 128 + piece * 16);
       store_vector(panel + p * query_panel_bytes + r * 128 + (piece ^ (r % 8)) * 16, value);
     }
   }
@@ -233,7 +229,7 @@ KW_INLINE void finish_tile(const Shared& shared, u32 stage, const RingPlace<slot
       tile_max[e / 2] = max_number(tile_max[e / 2], score);
     }
   }
-  warp_arrive(shared.free(stage));
+  mbarrier_arrive(shared.free(stage));
   float factor[2];
   KW_UNROLL
   for (int r = 0; r < 2; ++r) {
@@ -363,15 +359,15 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
       }
       wgmma_commit();
       wgmma_wait<0>();
-      warp_arrive(shared.taken(slot.slot));
-      warp_arrive(shared.free(ring.slot));
+      mbarrier_arrive(shared.taken(slot.slot));
+      mbarrier_arrive(shared.free(ring.slot));
       ring.next();
       slot.next();
     }
     mbarrier_wait(shared.ready(slot.slot), slot.round);
     const float* factors = shared.factors(slot.slot);
     const float factor[2] = {factors[row], factors[row + 8]};
-    warp_arrive(shared.taken(slot.slot));
+    mbarrier_arrive(shared.taken(slot.slot));
     slot.next();
     const BlockRows block = block_rows(params, index);
     KW_UNROLL
@@ -405,13 +401,13 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads, 1)
   if (threadIdx.x == 0) {
     KW_UNROLL
     for (u32 s = 0; s < stages; ++s) {
-      mbarrier_init(shared.full(s), warpgroup + 4);  // each gathering thread's copies, each of its warps' owners
-      mbarrier_init(shared.free(s), 12);             // the warps of the other three groups
+      mbarrier_init(shared.full(s), 2 * warpgroup);  // each gathering thread: its copies, and the owners it wrote
+      mbarrier_init(shared.free(s), 3 * warpgroup);  // every thread of the other groups
     }
     KW_UNROLL
     for (u32 s = 0; s < slots; ++s) {
-      mbarrier_init(shared.ready(s), warpgroup);  // every scoring thread
-      mbarrier_init(shared.taken(s), 8);          // the warps of the value groups
+      mbarrier_init(shared.ready(s), warpgroup);      // every scoring thread
+      mbarrier_init(shared.taken(s), 2 * warpgroup);  // every thread of the values groups
     }
     mbarrier_init_fence();
   }
