@@ -20,6 +20,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+#if defined(__clang__)
+constexpr const char* kCompiler = __VERSION__;
+#else
+constexpr const char* kCompiler = "g++ " __VERSION__;
+#endif
+
 std::string cpu_name() {
   std::ifstream stream("/proc/cpuinfo");
   for (std::string line; std::getline(stream, line);) {
@@ -91,7 +97,7 @@ Result<> write(const Measurement& measurement, const Options& options, const Run
             {"command", measurement.command},
             {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
             {"version", KERNWRIGHT_VERSION},
-            {"compiler", __VERSION__},
+            {"compiler", kCompiler},
             {"cpu", cpu_name()},
             {"cores", std::thread::hardware_concurrency()},
             {"device", device_json(*info)},

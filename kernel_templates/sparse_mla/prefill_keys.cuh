@@ -20,6 +20,12 @@ struct KeyList {
   int count;
   u32 limit;  // per token: rows at or above it are empty slots; so are negative ones, which are above it when read as unsigned
 
+  /// Leaves out the first `slots`.
+  KW_INLINE void skip(int slots) {
+    rows += slots;
+    if constexpr (!per_token) masks = static_cast<const u8*>(masks) + slots * (specialisation.group_size <= 8 ? 1 : 2);
+    count -= slots;
+  }
   KW_INLINE Key key(int slot) const {
     if (slot >= count) return {0, 0};
     const int row = rows[slot];

@@ -150,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
   float* row_values = reinterpret_cast<float*>(shared + layout.row_offset);  // [warps_n][block_m]: maxima of a tile, at the end sums
 
   const WarpPlace warp = warp_place();
-  const BlockRows block = block_rows(params);
+  const BlockRows block = block_rows(params, blockIdx.x);
   const KeyList list = key_list(params, block);
   const float scale_log2 = params.sm_scale * log2_e;
   const int tiles = ceil_div(list.count, block_n);
@@ -256,7 +256,7 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
     float total = 0.0f;
     KW_UNROLL
     for (int n = 0; n < score_warps; ++n) total += row_values[n * block_m + row];
-    const RowScale scale = finish_row(params, block.row(row), max_log2[r], total, warp.n == 0 && warp.pair == 0);
+    const RowScale scale = finish_row(params, block.row(row), max_log2[r], total, max_log2[r], warp.n == 0 && warp.pair == 0);
     KW_UNROLL
     for (int j = 0; j < 2 * column_pairs; ++j) {
       const int chunk = warp.n * 2 * column_pairs + j;

@@ -27,8 +27,15 @@ struct PrefillLayout {
   int probability_offset = 0;
   int owners_offset = 0;  // u32[stages][block_n]: bit i says that token i of the group attends to the key; 0: an empty slot
   int row_offset = 0;     // float values a row, see the kernels
+  int barrier_offset = 0;  // wgmma: mbarriers
+  int blocks_per_sm = 0;   // wgmma: persistent blocks
   int bytes = 0;
 };
+
+/// wgmma: a producer, a scoring and two value warpgroups.
+inline constexpr int wgmma_warps = 16;
+inline constexpr int wgmma_probability_slots = 2;
+inline constexpr int wgmma_register_panels = 5;  // of 64 columns of Q; the others are in shared memory
 
 constexpr PrefillLayout prefill_layout(const Specialisation& specialisation, const Tile& tile) {
   const bool portable = tile.variant == Variant::portable;
@@ -41,6 +48,21 @@ constexpr PrefillLayout prefill_layout(const Specialisation& specialisation, con
   if (!rows_fit) return layout;
   layout.heads_per_block = tile.block_m / specialisation.group_size;
   layout.head_tiles = ceil_div(specialisation.heads, layout.heads_per_block);
+
+  if (tile.variant == Variant::wgmma) {
+    // Rows lie in panels of 64 columns, 128 bytes a row, as wgmma's 128-byte swizzle wants them; a panel of a stage is 32 keys.
+    layout.legal = tile.block_m == 64 && tile.block_n == 32 && tile.warps == wgmma_warps && target_capability == 90;
+    layout.row_bytes = specialisation.d_qk * 2;
+    layout.probability_bytes = tile.block_n * 2;
+    layout.blocks_per_sm = 1;
+    layout.query_offset = tile.stages * tile.block_n * layout.row_bytes;  // the panels of Q that are not in registers
+    layout.probability_offset = layout.query_offset + (specialisation.d_qk - 64 * wgmma_register_panels) * 2 * tile.block_m;
+    layout.row_offset = layout.probability_offset + wgmma_probability_slots * tile.block_m * layout.probability_bytes;  // factors a slot
+    layout.owners_offset = layout.row_offset + wgmma_probability_slots * tile.block_m * 4;
+    layout.barrier_offset = layout.owners_offset + tile.stages * tile.block_n * 4;
+    layout.bytes = layout.barrier_offset + (2 * tile.stages + 2 * wgmma_probability_slots) * 8;
+    return layout;
+  }
 
   // fp32 outputs that a thread holds in registers; more than 128 would spill (portable: 64, its rows are held whole).
   const int outputs_a_thread = tile.block_m * d_v / layout.threads;
@@ -78,6 +100,7 @@ constexpr Plan make_plan(const Specialisation& specialisation, const Tile& tile)
   plan.threads = layout.threads;
   plan.dynamic_shared = layout.bytes;
   plan.rows_per_block = tile.block_m;
+  plan.blocks_per_sm = layout.blocks_per_sm;
   return plan;
 }
 

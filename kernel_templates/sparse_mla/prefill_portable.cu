@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
   float* row_empty = row_factor + block_m;
 
   const int thread = static_cast<int>(threadIdx.x);
-  const BlockRows block = block_rows(params);
+  const BlockRows block = block_rows(params, blockIdx.x);
   const KeyList list = key_list(params, block);
   const float scale_log2 = params.sm_scale * log2_e;
 
@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
 
   block_sync();
   if (thread < block_m) {
-    const RowScale scale = finish_row(params, block.row(thread), max_log2, sum, true);
+    const RowScale scale = finish_row(params, block.row(thread), max_log2, sum, max_log2, true);
     row_factor[thread] = scale.factor;
     row_empty[thread] = scale.empty ? 1.0f : 0.0f;
   }

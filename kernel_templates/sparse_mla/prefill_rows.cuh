@@ -34,12 +34,13 @@ struct BlockRows {
   static KW_INLINE int token_in_group(int r) { return r / layout.heads_per_block; }
 };
 
-KW_INLINE BlockRows block_rows(const PrefillParams& params) {
+/// Of one (group, head tile), numbered as the grid of a kernel that is not persistent.
+KW_INLINE BlockRows block_rows(const PrefillParams& params, u32 block_index) {
   BlockRows block;
-  block.group = blockIdx.x / static_cast<u32>(layout.head_tiles);
+  block.group = block_index / static_cast<u32>(layout.head_tiles);
   block.first_token = block.group * specialisation.group_size;
   block.tokens = static_cast<int>(minimum<i64>(specialisation.group_size, params.tokens - block.first_token));
-  block.first_head = static_cast<int>(blockIdx.x % static_cast<u32>(layout.head_tiles)) * layout.heads_per_block;
+  block.first_head = static_cast<int>(block_index % static_cast<u32>(layout.head_tiles)) * layout.heads_per_block;
   return block;
 }
 

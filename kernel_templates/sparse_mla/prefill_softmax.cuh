@@ -29,16 +29,16 @@ struct RowScale {
   bool empty;
 };
 
-/// Writes lse and max_logits where they are asked for; only one thread may have `writes` for a row. The sink joins the denominator of the
+/// `sum` is of 2^(s − reference); `largest` is the largest s. Writes lse and max_logits where they are asked for; only one thread may have `writes` for a row. The sink joins the denominator of the
 /// output only: out / (1 + exp(sink − lse)).
-KW_INLINE RowScale finish_row(const PrefillParams& params, const Row& row, float max_log2, float sum, bool writes) {
+KW_INLINE RowScale finish_row(const PrefillParams& params, const Row& row, float reference, float sum, float largest, bool writes) {
   if (row.padding) return {0.0f, true};
   const bool empty = sum == 0.0f;
-  const float lse_log2 = max_log2 + log2_approx(sum);
+  const float lse_log2 = reference + log2_approx(sum);
   if (writes) {
     const i64 at = row.token * specialisation.heads + row.head;
     if (params.lse != nullptr) params.lse[at] = empty ? infinity : lse_log2 * log_2;
-    if (params.max_logits != nullptr) params.max_logits[at] = empty ? -infinity : max_log2 * log_2;
+    if (params.max_logits != nullptr) params.max_logits[at] = empty ? -infinity : largest * log_2;
   }
   float factor = 1.0f / sum;
   if (params.attn_sink != nullptr) factor *= 1.0f / (1.0f + exp2_approx(params.attn_sink[row.head] * log2_e - lse_log2));

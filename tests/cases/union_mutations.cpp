@@ -156,6 +156,8 @@ Result<CaseOutcome> run_mutated_union(const Runtime& runtime, DeviceId device, c
   const std::int64_t heads_per_block = kernels[1].plan().rows_per_block / c.group_size;
   const std::int64_t head_tiles = (c.heads + heads_per_block - 1) / heads_per_block;
   const std::int64_t launched_groups = mutation == Mutation::tail_skipped ? groups - 1 : groups;
+  params.tokens = std::min(c.tokens, launched_groups * c.group_size);
+  // A persistent kernel takes any number of blocks, one a (group, head tile) too.
   const Grid grid{static_cast<std::uint32_t>(launched_groups * head_tiles), 1, 1};
   if (auto r = kernels[1].launch(grid, params, stream->handle()); !r) return fail(std::move(r.error()));
   if (auto r = stream->synchronize(); !r) return fail(std::move(r.error()));

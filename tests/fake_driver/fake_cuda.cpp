@@ -459,7 +459,11 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
 #ifndef FAKE_CUDA_OLD
 CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
   FAKE_ENTER("cuStreamGetDevice");
-  if (stream != nullptr && reinterpret_cast<Stream*>(stream)->capturing) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  // Seen with driver 580: refused on a capturing stream, whose capture is lost.
+  if (stream != nullptr && reinterpret_cast<Stream*>(stream)->capturing) {
+    state().broken = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   *device = device_of_stream(stream);
   return *device < 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 }

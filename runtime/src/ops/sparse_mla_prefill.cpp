@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <limits>
+#include <system_error>
+#include <type_traits>
 
 #include "ops/sparse_mla_arguments.hpp"
 #include "ops/sparse_mla_options.hpp"
@@ -33,18 +36,35 @@ void* advance_bf16(void* pointer, std::int64_t elements) {
   return static_cast<std::uint16_t*>(pointer) + elements;
 }
 
+/// Runs `work` on a thread of its own, or, where none can be started, when its result is asked for.
+template <class Work>
+std::future<std::invoke_result_t<Work>> beside(Work work) {
+  try {
+    return std::async(std::launch::async, work);
+  } catch (const std::system_error&) {
+    return std::async(std::launch::deferred, work);
+  }
+}
+
 }  // namespace
 
 struct SparseMlaPrefill::State {
   Runtime runtime;
   SparseMlaPrefillOptions options;
   UnionChoice choice;
+  int multiprocessors = 1;
   std::unique_ptr<SteppingKernel> union_build;  ///< Null where union is off.
   std::unique_ptr<SteppingKernel> prefill;
 
   [[nodiscard]] int tokens_per_group() const noexcept { return std::max(1, choice.group_size); }
   [[nodiscard]] std::int64_t head_tiles(const Plan& plan) const noexcept {
     return ceil_div(options.heads, std::max(1, plan.rows_per_block / tokens_per_group()));
+  }
+  /// Of the attention kernel: a block a (group, head tile), or as many as stay resident where the plan is persistent.
+  [[nodiscard]] Grid prefill_grid(const Plan& plan, std::int64_t groups) const noexcept {
+    std::int64_t blocks = groups * head_tiles(plan);
+    if (plan.blocks_per_sm > 0) blocks = std::min<std::int64_t>(blocks, std::int64_t{plan.blocks_per_sm} * multiprocessors);
+    return Grid{static_cast<std::uint32_t>(blocks), 1, 1};
   }
   /// Groups of one launch pair: bounded by the grid and, with union, by the workspace.
   [[nodiscard]] std::int64_t chunk_groups(const CallShape& shape, Bytes workspace) const noexcept {
@@ -69,13 +89,17 @@ Result<SparseMlaPrefill> SparseMlaPrefill::create(const Runtime& runtime, const 
   const auto prepare = [&](const char* name, Specialisation specialisation, std::size_t params_bytes, std::optional<Tile> tile) {
     return SteppingKernel::create(runtime, {name, std::move(specialisation), options.device, std::move(tile), params_bytes, std::nullopt});
   };
-  auto state = std::make_shared<State>(State{runtime, options, *choice, nullptr, nullptr});
+  auto state = std::make_shared<State>(State{runtime, options, *choice, std::max(1, device->multiprocessors), nullptr, nullptr});
   if (state->choice.group_size > 0) {
-    auto build =
-        prepare(kUnionBuildTemplate, Specialisation{}.set("group_size", state->choice.group_size), sizeof(UnionBuildParams), std::nullopt);
+    // Side by side: on a cold store each compile takes hundreds of milliseconds.
+    auto building = beside([&] {
+      return prepare(kUnionBuildTemplate, Specialisation{}.set("group_size", state->choice.group_size), sizeof(UnionBuildParams),
+                     std::nullopt);
+    });
     auto prefill =
-        build ? prepare(kPrefillTemplate, prefill_specialisation(options, state->choice.group_size), sizeof(PrefillParams), options.tile)
-              : Result<std::unique_ptr<SteppingKernel>>(tl::unexpected<Error>(build.error()));
+        prepare(kPrefillTemplate, prefill_specialisation(options, state->choice.group_size), sizeof(PrefillParams), options.tile);
+    auto build = building.get();
+    if (!build) prefill = tl::unexpected<Error>(build.error());
     if (prefill) {
       state->union_build = std::move(*build);
       state->prefill = std::move(*prefill);
@@ -151,7 +175,7 @@ Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& 
     params.indices = indices;
     params.topk_length = topk_length;
   }
-  const auto grid = [&](const Plan& plan) { return Grid{static_cast<std::uint32_t>(groups * head_tiles(plan)), 1, 1}; };
+  const auto grid = [&](const Plan& plan) { return prefill_grid(plan, groups); };
   if (auto launched = prefill->launch(grid, params, stream); !launched) return launched;
   return mark();
 }
@@ -209,15 +233,14 @@ std::vector<SparseMlaPrefill::LaunchShape> SparseMlaPrefill::launch_shapes(std::
   if (tokens <= 0) return shapes;
   const std::int64_t groups = ceil_div(tokens, state_->tokens_per_group());
   const std::int64_t chunk = std::max<std::int64_t>(1, state_->chunk_groups({tokens, kv_rows, topk}, workspace_bytes(tokens, kv_rows)));
-  const auto add = [&](const SteppingKernel& kernel, std::int64_t blocks) {
+  const auto add = [&](const SteppingKernel& kernel, const Grid& grid) {
     const Plan& plan = kernel.plan();
-    shapes.push_back(
-        {kernel.kernel().report().template_name, {static_cast<std::uint32_t>(blocks), 1, 1}, plan.threads, plan.dynamic_shared});
+    shapes.push_back({kernel.kernel().report().template_name, grid, plan.threads, plan.dynamic_shared});
   };
   for (std::int64_t first = 0; first < groups; first += chunk) {
     const std::int64_t count = std::min(chunk, groups - first);
-    if (state_->union_build) add(*state_->union_build, count);
-    add(*state_->prefill, count * state_->head_tiles(state_->prefill->plan()));
+    if (state_->union_build) add(*state_->union_build, Grid{static_cast<std::uint32_t>(count), 1, 1});
+    add(*state_->prefill, state_->prefill_grid(state_->prefill->plan(), count));
   }
   return shapes;
 }

@@ -188,6 +188,24 @@ TEST_CASE("cuda launch: hands grid, block, shared memory, parameters and stream 
   CHECK(std::memcmp(launches[0].params, &params, sizeof params) == 0);
 }
 
+TEST_CASE("cuda launch: on a capturing stream, by a thread whose mode is global, leaves the capture whole") {
+  auto& driver = fake_driver();
+  driver.set_devices({fake_cuda::Device{}, fake_cuda::Device{}});
+  const auto loaded = prepared();
+  const Params params;
+  for (const int device : {0, 1}) {
+    const CUstream stream = driver.make_stream(device);
+    driver.set_stream_capturing(stream, true);
+    driver.set_global_capture(true);
+    // Also the refusal of another device's stream must not cost its owner the capture.
+    CHECK((loaded.kernel->launch(Grid{}, plan(), &params, stream) == 0) == (device == 0));
+    CHECK_FALSE(driver.capture_broken());
+    CHECK(driver.capture_mode() == CU_STREAM_CAPTURE_MODE_GLOBAL);
+    driver.set_global_capture(false);
+  }
+  CHECK(driver.launches().size() == 1);
+}
+
 TEST_CASE("cuda launch: a plan's cluster and programmatic launch become attributes, also in the probe") {
   auto& driver = fake_driver();
   const auto loaded = prepared();

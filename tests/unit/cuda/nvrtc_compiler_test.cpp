@@ -83,6 +83,7 @@ TEST_CASE("nvrtc: ptxas's refusals for resources are does_not_fit, its other err
   REQUIRE_FALSE(shared.has_value());
   CHECK(shared.error().code == ErrorCode::does_not_fit);
   CHECK(contains(shared.error().message, "uses too much shared data (0x61a80 bytes, 0x38c00 max)"));
+  CHECK(shared.error().message.find('\0') == std::string::npos);
 
   const auto assembly = compiler->compile(request("extern \"C\" __global__ void kernel(int* p) { asm volatile(\"bogus.op;\"); }"));
   REQUIRE_FALSE(assembly.has_value());

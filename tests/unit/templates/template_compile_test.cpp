@@ -90,6 +90,9 @@ void check_target(const char* name) {
   check(kPrefill, prefill(1), "portable:m16n16s1w4");
   check(kPrefill, prefill(8), "portable:m16n16s1w4");
   check(kPrefill, prefill(16), "mma:m16n32s1w4");
+  if (target.name() == "sm_90a") {
+    for (const int d_qk : {512, 576}) check(kPrefill, prefill(8, d_qk), "wgmma:m64n32s5w16");
+  }
 }
 
 }  // namespace

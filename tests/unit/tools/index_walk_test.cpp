@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <limits>
 #include <set>
 #include <span>
@@ -144,12 +144,12 @@ TEST_CASE("walk: options out of range are refused by name") {
   CHECK(message({.tokens = 1 << 30, .batch = 2}).find("KV rows") != std::string::npos);
 }
 
-TEST_CASE("walk: T = 8192 and K = 2048 takes well under a second") {
-  const auto start = std::chrono::steady_clock::now();
+TEST_CASE("walk: T = 8192 and K = 2048 takes well under a second of one core") {
+  const std::clock_t start = std::clock();  // Processor time: other work on the machine does not count.
   const Walk walk = make_walk({.tokens = 8192, .topk = 2048, .churn = 0.05}).value();
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   CHECK(walk.indices.size() == 8192 * 2048);
-  // Ten times the time it takes, for busy machines and sanitizers.
-  CHECK(seconds.count() < 5);
-  MESSAGE("walk of 8192 tokens, K = 2048: ", seconds.count(), " s");
+  // 0.09 s in a release build; the rest is for debug builds and sanitizers.
+  CHECK(seconds < 3);
+  MESSAGE("walk of 8192 tokens, K = 2048: ", seconds, " s");
 }

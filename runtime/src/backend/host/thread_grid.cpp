@@ -88,11 +88,8 @@ ThreadGrid::ThreadGrid(const LaunchRequest& request)
 std::string ThreadGrid::run() {
   std::vector<std::jthread> workers;
   const auto quit = [&] {
-    {
-      const std::lock_guard lock(start_.mutex);
-      quit_ = true;
-    }
-    start_.changed.notify_all();
+    quit_ = true;
+    release_all();
     workers.clear();
   };
   try {
@@ -129,20 +126,26 @@ void ThreadGrid::start_block(std::uint64_t block) {
     const std::lock_guard lock(done_.mutex);
     done_.generation = 0;
   }
-  {
-    const std::lock_guard lock(start_.mutex);
-    ++start_.generation;
-  }
-  start_.changed.notify_all();
+  release_all();
 }
 
-// Starting and ending are guarded by two mutexes: one for both would order the end of an early thread before the start of a late one,
-// and hide races between them.
+void ThreadGrid::release_all() {
+  for (const auto& thread : threads_) {
+    {
+      const std::lock_guard lock(thread->start.mutex);
+      ++thread->start.generation;
+    }
+    thread->start.changed.notify_one();
+  }
+}
+
+// Each thread waits for its start at a guard of its own: one for all would order an early thread, which comes back to wait for the next
+// block, before a late one that has yet to start this block, and hide races between them.
 void ThreadGrid::serve(Thread& thread) {
   for (std::uint64_t served = 0;; ++served) {
     {
-      std::unique_lock lock(start_.mutex);
-      start_.changed.wait(lock, [&] { return quit_ || start_.generation > served; });
+      std::unique_lock lock(thread.start.mutex);
+      thread.start.changed.wait(lock, [&] { return thread.start.generation > served; });
       if (quit_) return;
     }
     run_thread(thread);

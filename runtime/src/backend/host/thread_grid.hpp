@@ -29,22 +29,24 @@ class ThreadGrid {
   std::string run();
 
  private:
-  struct Thread {
-    kw::simt::ThreadContext context{};
-    ThreadGrid* grid = nullptr;
-    unsigned index = 0;
-    AsyncCopies copies;
-    std::uint64_t collectives = 0;  // completed, under its warp's guard
-  };
   struct Guard {
     std::mutex mutex;
     std::condition_variable changed;
     std::uint64_t generation = 0;
   };
+  struct Thread {
+    kw::simt::ThreadContext context{};
+    ThreadGrid* grid = nullptr;
+    unsigned index = 0;
+    AsyncCopies copies;
+    Guard start;                    // generation: blocks that it may start
+    std::uint64_t collectives = 0;  // completed, under its warp's guard
+  };
   struct Calls;
 
   void serve(Thread& thread);
   void start_block(std::uint64_t block);
+  void release_all();
   void run_thread(Thread& thread);
   void finish(Thread& thread);
   template <class Done>
@@ -66,9 +68,8 @@ class ThreadGrid {
   std::mutex problem_mutex_;
   std::string problem_;
 
-  Guard start_;  // generation: blocks started
-  Guard done_;   // generation: threads done with the block
-  bool quit_ = false;
+  Guard done_;  // generation: threads done with the block
+  std::atomic<bool> quit_ = false;
 };
 
 }  // namespace kernwright::host

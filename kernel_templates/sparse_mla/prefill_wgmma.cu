@@ -1,0 +1,428 @@
+// Sparse MLA prefill on Hopper's warpgroup products (sm_90a): 64 rows of Q against tiles of 32 keys, persistent blocks, one an SM.
+//
+// Four warpgroups, each with one job, pass tiles along through shared memory:
+//
+//   gather   32 kv rows and their owners by 16-byte cp.async into a ring of `stages`              ── full  ──▶ scores, values
+//   scores   S = Q Kᵀ with Q in registers (its last 64 columns in shared memory), softmax, P      ── ready ──▶ values
+//   values   two of them: O += P V, 256 of the 512 columns each, accumulators in registers        ── free  ──▶ gather, scores
+//
+// K and V are the same rows, fetched once. The scoring group starts the products of tile t + 1 before the softmax of tile t, and P has two
+// slots, so that the tensor cores always have work of one of the three groups. With Q in registers a tile's rows are read from shared memory
+// once for S and once for O: that, 64 · 32 products and the copies in take about the same time, where Q in shared memory would be the
+// bottleneck.
+//
+// Running maximum: the sums refer to a row's maximum of some time ago. It is moved, and O rescaled, only where a score exceeds it by more
+// than 8 (in base 2): p stays below 2^8, where bf16 is as fine as below 1, and after the first tiles O is never touched between products.
+//
+// Shared memory: stages of panels (64 columns: 32 rows × 128 bytes, 128-byte swizzle: 16-byte piece c of row r at place c xor r mod 8),
+// then Q's last panel (64 rows × 128 bytes, same swizzle), P's slots (64 rows × 64 bytes, 64-byte swizzle: piece c at c xor r / 2 mod 4), a
+// factor for each row of a slot, owners of a stage's keys, mbarriers.
+#include "common/barrier.cuh"
+#include "common/bf16.cuh"
+#include "common/cp_async.cuh"
+#include "common/mbarrier.cuh"
+#include "common/shared_memory.cuh"
+#include "common/warp.cuh"
+#include "common/wgmma.cuh"
+#include "kernwright/specialisation.cuh"
+#include "sparse_mla/prefill_keys.cuh"
+#include "sparse_mla/prefill_plan.cuh"
+#include "sparse_mla/prefill_rows.cuh"
+#include "sparse_mla/prefill_softmax.cuh"
+
+namespace kw::sparse_mla {
+
+constexpr int block_m = tile.block_m;
+constexpr int block_n = tile.block_n;
+constexpr int stages = tile.stages;
+constexpr int slots = wgmma_probability_slots;
+static_assert(slots == 2);
+constexpr int panels = layout.chunks / 8;          // of 64 columns
+constexpr int register_panels = wgmma_register_panels;  // of Q; the others in shared memory
+constexpr int shared_panels = panels - register_panels;
+constexpr int query_panel_bytes = block_m * 128;
+constexpr int panel_bytes = block_n * 128;         // of a stage
+constexpr int stage_bytes = panels * panel_bytes;
+constexpr int slot_bytes = block_m * layout.probability_bytes;
+constexpr int warpgroup = 128;
+constexpr int value_columns = d_v / 2;             // of one value warpgroup
+constexpr float rescale_threshold = 8.0f;          // in base 2
+constexpr int scores_barrier = 1;                  // named barrier of the scoring warpgroup
+
+// Registers a thread: 128 at launch, moved to where the accumulators and Q are. 32 + 160 + 2 · 160 = 4 · 128.
+constexpr u32 gather_registers = 32;
+constexpr u32 scores_registers = 160;
+constexpr u32 values_registers = 160;  // ptxas needs 154 for an instruction with 128 accumulators
+
+/// Where everything stands, by address.
+struct Shared {
+  SharedAddress base;
+  unsigned char* bytes;
+
+  KW_INLINE SharedAddress stage(u32 slot) const { return base + slot * stage_bytes; }
+  KW_INLINE SharedAddress query() const { return base + static_cast<u32>(layout.query_offset); }
+  KW_INLINE SharedAddress probability(u32 slot) const { return base + static_cast<u32>(layout.probability_offset) + slot * slot_bytes; }
+  KW_INLINE unsigned char* probability_bytes(u32 slot) const { return bytes + layout.probability_offset + slot * slot_bytes; }
+  KW_INLINE float* factors(u32 slot) const { return reinterpret_cast<float*>(bytes + layout.row_offset) + slot * block_m; }
+  KW_INLINE u32* owners(u32 stage) const { return reinterpret_cast<u32*>(bytes + layout.owners_offset) + stage * block_n; }
+  KW_INLINE SharedAddress full(u32 slot) const { return barrier(slot); }
+  KW_INLINE SharedAddress free(u32 slot) const { return barrier(stages + slot); }
+  KW_INLINE SharedAddress ready(u32 slot) const { return barrier(2 * stages + slot); }
+  KW_INLINE SharedAddress taken(u32 slot) const { return barrier(2 * stages + slots + slot); }
+
+ private:
+  KW_INLINE SharedAddress barrier(u32 index) const { return base + static_cast<u32>(layout.barrier_offset) + index * mbarrier_bytes; }
+};
+
+/// The (group, head tile)s of this block, from the last to the first: later groups of a prompt are the longer ones.
+struct WorkList {
+  const PrefillParams& params;
+  u32 taken;
+  KW_INLINE explicit WorkList(const PrefillParams& call) : params(call), taken(blockIdx.x) {}
+  KW_INLINE u32 total() const {
+    return static_cast<u32>((params.tokens + specialisation.group_size - 1) / specialisation.group_size) * layout.head_tiles;
+  }
+  KW_INLINE bool more() const { return taken < total(); }
+  KW_INLINE u32 take() {
+    const u32 index = total() - 1 - taken;
+    taken += gridDim.x;
+    return index;
+  }
+};
+
+KW_INLINE int tiles_of(const KeyList& list) {
+  return ceil_div(list.count, block_n);
+}
+
+// ---- gather -----------------------------------------------------------------------------------------------------------------------------
+
+/// Eight threads a row, each a 16-byte piece of every panel: a warp's copy reads whole 128-byte lines of four rows.
+KW_INLINE void gather(const PrefillParams& params, const Shared& shared) {
+  const int thread = static_cast<int>(threadIdx.x) % warpgroup;
+  const int piece = thread % 8;
+  const int row = thread / 8;  // and 16 below
+  constexpr int half = block_n / 2;
+  const u32 place = static_cast<u32>(row * 128 + (piece ^ (row % 8)) * 16);  // the same swizzle for both rows: 16 is a multiple of 8
+  RingPlace<stages> ring;
+  for (WorkList work(params); work.more();) {
+    KeyList list = key_list(params, block_rows(params, work.take()));
+    int tiles = tiles_of(list);
+    list.skip(row);
+    Key keys[2] = {list.key(0), list.key(half)};
+    for (; tiles > 0; --tiles) {
+      mbarrier_wait(shared.free(ring.slot), ring.round ^ 1u);
+      const SharedAddress stage = shared.stage(ring.slot) + place;
+      KW_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        const bool owned = keys[r].owners != 0;
+        if (piece == 0) shared.owners(ring.slot)[row + r * half] = keys[r].owners;
+        const unsigned char* from = key_row(params, owned ? keys[r].row : 0) + piece * 16;
+        const u32 bytes = owned ? 16u : 0u;
+        KW_UNROLL
+        for (int p = 0; p < panels; ++p) cp_async_16(stage + static_cast<u32>(p * panel_bytes + r * half * 128), from + p * 128, bytes);
+      }
+      mbarrier_arrive_after_copies(shared.full(ring.slot));
+      mbarrier_arrive(shared.full(ring.slot));
+      ring.next();
+      list.skip(block_n);
+      KW_UNROLL
+      for (int r = 0; r < 2; ++r) keys[r] = list.key(r * half);  // on its way while the next stage is waited for
+    }
+  }
+}
+
+// ---- scores -----------------------------------------------------------------------------------------------------------------------------
+
+/// What a thread of the scoring warpgroup holds of Q: rows `row` and `row` + 8 of the block.
+struct QueryRegisters {
+  u32 step[register_panels * 4][4];
+};
+
+/// The query of a row; of the block's first row where it is padding, whose scores nobody looks at.
+KW_INLINE const unsigned char* query_row_or_first(const PrefillParams& params, const BlockRows& block, int r) {
+  const Row row = block.row(r);
+  return query_row(params, row.padding ? block.row(0) : row);
+}
+
+KW_INLINE void load_query(const PrefillParams& params, const BlockRows& block, const Shared& shared, int row, int pair, QueryRegisters& query) {
+  const unsigned char* rows[2] = {query_row_or_first(params, block, row), query_row_or_first(params, block, row + 8)};
+  KW_UNROLL
+  for (int s = 0; s < register_panels * 4; ++s) {
+    KW_UNROLL
+    for (int e = 0; e < 4; ++e) query.step[s][e] = *reinterpret_cast<const u32*>(rows[e % 2] + s * 32 + e / 2 * 16 + pair * 4);
+  }
+  // All warps are past the products that read the shared panels before.
+  named_barrier_sync(scores_barrier, warpgroup);
+  unsigned char* panel = shared.bytes + layout.query_offset;
+  const int thread = static_cast<int>(threadIdx.x) % warpgroup;
+  KW_UNROLL_BY(1)
+  for (int i = 0; i < block_m * 8 / warpgroup; ++i) {
+    const int r = (i * warpgroup + thread) / 8;
+    const int piece = thread % 8;
+    const unsigned char* from = query_row_or_first(params, block, r);
+    KW_UNROLL
+    for (int p = 0; p < shared_panels; ++p) {
+      const Vec16 value = load_vector<Vec16>(from + (register_panels + p) * 128 + piece * 16);
+      store_vector(panel + p * query_panel_bytes + r * 128 + (piece ^ (r % 8)) * 16, value);
+    }
+  }
+  async_proxy_fence();
+  named_barrier_sync(scores_barrier, warpgroup);
+}
+
+constexpr int steps = layout.chunks / 2;  // of 16 columns of Q and K
+constexpr int chains = 4;
+static_assert(steps % chains == 0);
+using Products = float[block_n / 2];
+
+KW_INLINE void multiply_step(const Shared& shared, u64 keys, const QueryRegisters& query, int step, Products& products, bool accumulate) {
+  const u64 key = advance_descriptor(keys, static_cast<u32>(step / 4 * panel_bytes + step % 4 * 32));
+  if (step < register_panels * 4) {
+    wgmma_m64n32k16_registers(products, query.step[step], key, accumulate);
+  } else {
+    const int at = step - register_panels * 4;
+    const u64 panels_in_shared = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.query());
+    wgmma_m64n32k16(products, advance_descriptor(panels_in_shared, static_cast<u32>(at / 4 * query_panel_bytes + at % 4 * 32)), key, accumulate);
+  }
+}
+
+/// Starts half of S = Q Kᵀ of the stage, as two chains of products. Four chains are summed by the tensor cores from zero and added in fp32: a
+/// tensor core truncates where fp32 arithmetic rounds, and one chain of 36 steps was seen to put lse off by 2.1e-4 at a logit of 149.
+/// The two chains alternate, because a product waits for the one before it in its own chain.
+template <int half>
+KW_INLINE void start_half(const Shared& shared, u32 stage, const QueryRegisters& query, Products& even, Products& odd) {
+  const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(stage));
+  wgmma_fence();
+  KW_UNROLL
+  for (int i = 0; i < steps / chains; ++i) {
+    const int first = half * (steps / 2);
+    multiply_step(shared, keys, query, first + i, even, i > 0);
+    multiply_step(shared, keys, query, first + steps / chains + i, odd, i > 0);
+  }
+  wgmma_commit();
+}
+
+KW_INLINE void add_products(Products& scores, const Products& products) {
+  KW_UNROLL
+  for (int i = 0; i < block_n / 2; ++i) scores[i] += products[i];
+}
+
+/// A thread's two rows of the running softmax.
+struct RunningRows {
+  float reference[2] = {initial_max, initial_max};
+  float largest[2] = {-infinity, -infinity};
+  float sum[2] = {};  // over this thread's keys
+};
+
+/// Softmax of a finished tile of scores: P into the slot, and the factor that O is to be multiplied by before it is added.
+KW_INLINE void finish_tile(const Shared& shared, u32 stage, const RingPlace<slots>& slot, const int (&tokens)[2], int row, int pair,
+                           float scale_log2, Products& scores, RunningRows& running) {
+  const u32* owners = shared.owners(stage) + pair * 2;
+  float tile_max[2] = {-infinity, -infinity};
+  KW_UNROLL
+  for (int j = 0; j < block_n / 8; ++j) {
+    const Vec8 pair_owners = load_vector<Vec8>(owners + j * 8);
+    KW_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      float& score = scores[j * 4 + e];
+      score = masked_score(score, scale_log2, (pair_owners.word[e % 2] >> tokens[e / 2] & 1u) != 0);
+      tile_max[e / 2] = max_number(tile_max[e / 2], score);
+    }
+  }
+  mbarrier_arrive(shared.free(stage));
+  float factor[2];
+  KW_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    tile_max[r] = reduce_lanes<4>(tile_max[r], [](float a, float b) { return max_number(a, b); });
+    running.largest[r] = max_number(running.largest[r], tile_max[r]);
+    const bool move = tile_max[r] > running.reference[r] + rescale_threshold;
+    const float reference = move ? tile_max[r] : running.reference[r];
+    factor[r] = move ? exp2_approx(running.reference[r] - reference) : 1.0f;
+    running.reference[r] = reference;
+    running.sum[r] *= factor[r];
+  }
+  mbarrier_wait(shared.taken(slot.slot), slot.round ^ 1u);
+  unsigned char* probability = shared.probability_bytes(slot.slot);
+  KW_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const int at = row + 8 * r;
+    KW_UNROLL
+    for (int j = 0; j < block_n / 8; ++j) {
+      const float low = exp2_approx(scores[j * 4 + 2 * r] - running.reference[r]);
+      const float high = exp2_approx(scores[j * 4 + 2 * r + 1] - running.reference[r]);
+      running.sum[r] += low + high;
+      *reinterpret_cast<u32*>(probability + at * layout.probability_bytes + (j ^ (at / 2 % 4)) * 16 + pair * 4) = pack_bf16(low, high);
+    }
+    if (pair == 0) shared.factors(slot.slot)[at] = factor[r];
+  }
+  async_proxy_fence();
+}
+
+KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
+  const int warp = warp_id() % 4;
+  const int row = warp * 16 + lane_id() / 4;
+  const int pair = lane_id() % 4;
+  const int tokens[2] = {BlockRows::token_in_group(row), BlockRows::token_in_group(row + 8)};
+  const float scale_log2 = params.sm_scale * log2_e;
+  RingPlace<stages> ring;   // the stage whose products are started next
+  RingPlace<slots> slot;
+  for (WorkList work(params); work.more();) {
+    const u32 index = work.take();  // what follows from it is computed where it is needed: registers are short
+    const int tiles = tiles_of(key_list(params, block_rows(params, index)));
+    QueryRegisters query;
+    load_query(params, block_rows(params, index), shared, row, pair, query);
+    RunningRows running;
+    for (int t = 0; t < tiles; ++t) {
+      Products even;
+      Products odd;
+      Products scores = {};
+      mbarrier_wait(shared.full(ring.slot), ring.round);
+      async_proxy_fence();
+      start_half<0>(shared, ring.slot, query, even, odd);
+      wgmma_wait<0>();
+      add_products(scores, even);
+      add_products(scores, odd);
+      start_half<1>(shared, ring.slot, query, even, odd);
+      wgmma_wait<0>();
+      add_products(scores, even);
+      add_products(scores, odd);
+      // The tile before is handed on only now: its P V then fills the tensor cores during this softmax, not beside the products above.
+      if (t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
+      finish_tile(shared, ring.slot, slot, tokens, row, pair, scale_log2, scores, running);
+      ring.next();
+      slot.next();
+    }
+    if (tiles > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
+    // The last slot of a block carries what the output is multiplied by; 0 for rows without a key.
+    mbarrier_wait(shared.taken(slot.slot), slot.round ^ 1u);
+    const BlockRows block = block_rows(params, index);
+    KW_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      const float sum = reduce_lanes<4>(running.sum[r], [](float a, float b) { return a + b; });
+      const RowScale scale = finish_row(params, block.row(row + 8 * r), running.reference[r], sum, running.largest[r], pair == 0);
+      if (pair == 0) shared.factors(slot.slot)[row + 8 * r] = scale.empty ? 0.0f : scale.factor;
+    }
+    mbarrier_arrive(shared.ready(slot.slot));
+    slot.next();
+  }
+}
+
+// ---- values -----------------------------------------------------------------------------------------------------------------------------
+
+/// Four lanes of a row hold two columns each of four groups of eight; afterwards lane i of them holds group i whole: a 4 × 4 transposition.
+KW_INLINE Vec16 whole_group(const u32 (&mine)[4], int lane_in_row) {
+  const bool odd = (lane_in_row & 1) != 0;
+  const bool upper = (lane_in_row & 2) != 0;
+  const u32 a = shuffle_xor(odd ? mine[0] : mine[1], 1);
+  const u32 b = shuffle_xor(odd ? mine[2] : mine[3], 1);
+  const u32 low[2] = {odd ? a : mine[0], odd ? mine[1] : a};
+  const u32 high[2] = {odd ? b : mine[2], odd ? mine[3] : b};
+  const u32 c = shuffle_xor(upper ? low[0] : high[0], 2);
+  const u32 d = shuffle_xor(upper ? low[1] : high[1], 2);
+  return upper ? Vec16{{c, d, high[0], high[1]}} : Vec16{{low[0], low[1], c, d}};
+}
+
+KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int half) {
+  const int warp = warp_id() % 4;
+  const int row = warp * 16 + lane_id() / 4;
+  const int pair = lane_id() % 4;
+  RingPlace<stages> ring;
+  RingPlace<slots> slot;
+  for (WorkList work(params); work.more();) {
+    const u32 index = work.take();
+    const int tiles = tiles_of(key_list(params, block_rows(params, index)));
+    float output[2][value_columns / 4];  // 128 columns each: one product of 256 is not offered below 154 registers at launch
+    for (int t = 0; t < tiles; ++t) {
+      mbarrier_wait(shared.full(ring.slot), ring.round);
+      mbarrier_wait(shared.ready(slot.slot), slot.round);
+      const float* factors = shared.factors(slot.slot);
+      const float factor[2] = {factors[row], factors[row + 8]};
+      if (t > 0 && any_lane(factor[0] != 1.0f || factor[1] != 1.0f)) {
+        KW_UNROLL
+        for (int i = 0; i < value_columns / 4; ++i) {
+          output[0][i] *= factor[i % 4 / 2];
+          output[1][i] *= factor[i % 4 / 2];
+        }
+      }
+      async_proxy_fence();
+      const u64 probability = matrix_descriptor<SharedSwizzle::bytes_64, 0, 512>(shared.probability(slot.slot));
+      const u64 values =
+          matrix_descriptor<SharedSwizzle::bytes_128, panel_bytes, 1024>(shared.stage(ring.slot) + static_cast<u32>(half * value_columns / 64 * panel_bytes));
+      wgmma_fence();
+      KW_UNROLL
+      for (int s = 0; s < block_n / 16; ++s) {
+        KW_UNROLL
+        for (int c = 0; c < 2; ++c) {
+          wgmma_m64n128k16_values(output[c], advance_descriptor(probability, static_cast<u32>(s * 32)),
+                                  advance_descriptor(values, static_cast<u32>(c * 2 * panel_bytes + s * 16 * 128)), t > 0 || s > 0);
+        }
+      }
+      wgmma_commit();
+      wgmma_wait<0>();
+      mbarrier_arrive(shared.taken(slot.slot));
+      mbarrier_arrive(shared.free(ring.slot));
+      ring.next();
+      slot.next();
+    }
+    mbarrier_wait(shared.ready(slot.slot), slot.round);
+    const float* factors = shared.factors(slot.slot);
+    const float factor[2] = {factors[row], factors[row + 8]};
+    mbarrier_arrive(shared.taken(slot.slot));
+    slot.next();
+    const BlockRows block = block_rows(params, index);
+    KW_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      const Row target = block.row(row + 8 * r);
+      unsigned char* to = output_row(params, target) + (half * value_columns + pair * 8) * 2;
+      KW_UNROLL
+      for (int j = 0; j < value_columns / 32; ++j) {
+        u32 mine[4];
+        KW_UNROLL
+        for (int g = 0; g < 4; ++g) {
+          const float* values = &output[j / 4][(j % 4 * 4 + g) * 4 + 2 * r];
+          mine[g] = factor[r] == 0.0f ? 0u : pack_bf16(values[0] * factor[r], values[1] * factor[r]);
+        }
+        const Vec16 group = whole_group(mine, pair);
+        if (!target.padding) store_vector(to + j * 64, group);
+      }
+    }
+  }
+}
+
+}  // namespace kw::sparse_mla
+
+extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads, 1)
+    kw_sparse_mla_prefill(const __grid_constant__ kw::sparse_mla::PrefillParams params) {
+  using namespace kw;
+  using namespace kw::sparse_mla;
+  if (params.tokens == 0) return;
+  unsigned char* bytes = dynamic_shared();
+  const Shared shared{shared_address(bytes), bytes};
+  if (threadIdx.x == 0) {
+    KW_UNROLL
+    for (u32 s = 0; s < stages; ++s) {
+      mbarrier_init(shared.full(s), 2 * warpgroup);  // each gathering thread: its copies, and the owners it wrote
+      mbarrier_init(shared.free(s), 3 * warpgroup);  // every thread of the other groups
+    }
+    KW_UNROLL
+    for (u32 s = 0; s < slots; ++s) {
+      mbarrier_init(shared.ready(s), warpgroup);      // every scoring thread
+      mbarrier_init(shared.taken(s), 2 * warpgroup);  // every thread of the values groups
+    }
+    mbarrier_init_fence();
+  }
+  block_sync();
+  const int group = warp_id() / 4;
+  if (group == 0) {
+    lower_registers<gather_registers>();
+    gather(params, shared);
+  } else if (group == 1) {
+    raise_registers<scores_registers>();
+    score(params, shared);
+  } else {
+    raise_registers<values_registers>();
+    accumulate(params, shared, group - 2);
+  }
+}
+
+extern "C" __constant__ const kw::Plan kw_plan = kw::make_plan(kw::specialisation, kw::tile);
