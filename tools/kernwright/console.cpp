@@ -7,8 +7,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace kernwright::tool {
 namespace {
@@ -16,6 +19,17 @@ namespace {
 void write_stderr(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
+}
+
+/// What tools/demo and tools/test fetch where there is no CUDA toolkit: build/toolkit, beside the folder of the built program. Looked in
+/// only where it exists, so that an installed program asks nobody's folders.
+std::vector<std::filesystem::path> fetched_toolkit() {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return {};
+  auto folder = program.parent_path().parent_path() / "toolkit" / "nvidia" / "cu13" / "lib";
+  if (!std::filesystem::is_directory(folder, error)) return {};
+  return {std::move(folder)};
 }
 
 }  // namespace
@@ -58,6 +72,7 @@ RuntimeOptions runtime_options(const OutputOptions& output) {
   RuntimeOptions options;
   options.log = [](LogLevel level, std::string_view line) { write_stderr(fmt::format("kernwright: {}: {}\n", to_string(level), line)); };
   if (output.quiet) options.log_level = LogLevel::error;
+  options.nvrtc_search_folders = fetched_toolkit();
   return options;
 }
 

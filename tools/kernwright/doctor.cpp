@@ -127,9 +127,10 @@ void list_problems(DoctorReport& report) {
 }  // namespace
 
 ExitCode doctor(const OutputOptions& output) {
-  const Result<RuntimeOptions> options = resolve_options(RuntimeOptions());
+  const RuntimeOptions asked = runtime_options({output.json, true});
+  const Result<RuntimeOptions> options = resolve_options(asked);
   if (!options) return report_error(options.error());
-  Result<Runtime> runtime = Runtime::create(runtime_options({output.json, true}));
+  Result<Runtime> runtime = Runtime::create(asked);
   if (!runtime) return report_error(runtime.error());
   DoctorReport report;
   report.version = KERNWRIGHT_VERSION;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <charconv>
 
 #include "backend/cuda/driver.hpp"
 #include "backend/cuda/nvrtc_compiler.hpp"
@@ -72,7 +72,9 @@ CudaDiagnosis diagnose_cuda(const RuntimeOptions& options) {
   }
   diagnose_nvrtc(options, diagnosis);
   if (driver_major != 0 && diagnosis.nvrtc_problem.empty()) {
-    const int nvrtc_major = std::atoi(diagnosis.nvrtc_version.c_str());
+    int nvrtc_major = 0;
+    const std::string& version = diagnosis.nvrtc_version;
+    std::from_chars(version.data(), version.data() + version.size(), nvrtc_major);
     if (nvrtc_major > driver_major) {
       diagnosis.mismatch = fmt::format(
           "the driver supports CUDA {}, older than NVRTC {}: it will refuse what NVRTC compiles. Update the driver, "
