@@ -37,6 +37,7 @@ void mutate(HostUnion& u, Mutation mutation) {
       --u.counts[0];
       break;
     case Mutation::mask_bit_flipped: u.masks[middle] ^= 1; break;
+    case Mutation::union_end_skipped: u.counts.back() -= 3; break;
     case Mutation::tail_skipped:
     case Mutation::none: break;
   }
@@ -87,6 +88,7 @@ std::string_view to_string(Mutation mutation) noexcept {
     case Mutation::row_dropped: return "row dropped";
     case Mutation::mask_bit_flipped: return "mask bit flipped";
     case Mutation::tail_skipped: return "tail skipped";
+    case Mutation::union_end_skipped: return "end of the last union skipped";
   }
   return "unknown";
 }

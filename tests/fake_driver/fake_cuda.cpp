@@ -1,5 +1,7 @@
 #include "fake_driver/fake_cuda.hpp"
 
+#include <elf.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -81,6 +83,7 @@ struct Kernel {
 };
 struct Library {
   std::string data;
+  bool real_cubin = false;
   std::vector<std::unique_ptr<Kernel>> kernels;
 };
 
@@ -509,7 +512,8 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent stop) {
   return CUDA_SUCCESS;
 }
 #ifndef FAKE_CUDA_DAMAGED
-// An image is "\x7fELF" and then the names of its kernels, each with a NUL; an empty name ends it.
+// An image is "\x7fELF" and then the names of its kernels, each with a NUL; an empty name ends it. A real cubin (its fifth byte says 64
+// bits) has every kernel that it is asked for.
 CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
   FAKE_ENTER("cuLibraryLoadData");
   if (refused_by_capture()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -520,8 +524,9 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, 
                   4) != 0)
     return CUDA_ERROR_INVALID_IMAGE;
   auto made = std::make_unique<Library>();
+  made->real_cubin = text[4] == ELFCLASS64;
   std::size_t size = 4;
-  while (size < kLargestImage && text[size] != '\0') size += std::strlen(text + size) + 1;
+  while (!made->real_cubin && size < kLargestImage && text[size] != '\0') size += std::strlen(text + size) + 1;
   made->data.assign(text, size);
   *library = reinterpret_cast<CUlibrary>(made.get());
   const std::lock_guard lock(state().mutex);
@@ -538,13 +543,14 @@ CUresult cuLibraryUnload(CUlibrary library) {
 CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
   FAKE_ENTER("cuLibraryGetKernel");
   auto* loaded = reinterpret_cast<Library*>(library);
+  bool found = loaded->real_cubin;
   for (std::size_t at = 4; at < loaded->data.size(); at += std::strlen(loaded->data.c_str() + at) + 1) {
-    if (std::strcmp(loaded->data.c_str() + at, name) != 0) continue;
-    loaded->kernels.push_back(std::make_unique<Kernel>());
-    *kernel = reinterpret_cast<CUkernel>(loaded->kernels.back().get());
-    return CUDA_SUCCESS;
+    found |= std::strcmp(loaded->data.c_str() + at, name) == 0;
   }
-  return CUDA_ERROR_NOT_FOUND;
+  if (!found) return CUDA_ERROR_NOT_FOUND;
+  loaded->kernels.push_back(std::make_unique<Kernel>());
+  *kernel = reinterpret_cast<CUkernel>(loaded->kernels.back().get());
+  return CUDA_SUCCESS;
 }
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
   FAKE_ENTER("cuKernelGetFunction");

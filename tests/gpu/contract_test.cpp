@@ -118,7 +118,8 @@ TEST_CASE("gpu contract: wgmma, the walk's shape at full K, empty problems, faul
   SparseMlaCase c = large(8, 8, 35, 4096, 2048);
   c.tile = *Tile::parse(kHopperTile);
   CHECK(run_mutated_union(runtime, kDevice, c, Mutation::none)->passed());
-  for (const Mutation mutation : {Mutation::row_doubled, Mutation::row_dropped, Mutation::mask_bit_flipped, Mutation::tail_skipped}) {
+  for (const Mutation mutation :
+       {Mutation::row_doubled, Mutation::row_dropped, Mutation::mask_bit_flipped, Mutation::tail_skipped, Mutation::union_end_skipped}) {
     CAPTURE(to_string(mutation));
     CHECK_FALSE(run_mutated_union(runtime, kDevice, c, mutation)->passed());
   }
@@ -166,7 +167,8 @@ TEST_CASE("gpu contract: KERNELS' four faults turn the check red") {
     auto sound = run_mutated_union(runtime, kDevice, c, Mutation::none);
     REQUIRE_MESSAGE(sound, (sound ? "" : sound.error().text()));
     CHECK_MESSAGE(sound->passed(), sound->text());
-    for (const Mutation mutation : {Mutation::row_doubled, Mutation::row_dropped, Mutation::mask_bit_flipped, Mutation::tail_skipped}) {
+    for (const Mutation mutation :
+         {Mutation::row_doubled, Mutation::row_dropped, Mutation::mask_bit_flipped, Mutation::tail_skipped, Mutation::union_end_skipped}) {
       CAPTURE(to_string(mutation));
       CAPTURE(topk);
       auto faulty = run_mutated_union(runtime, kDevice, c, mutation);

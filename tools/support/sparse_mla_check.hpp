@@ -42,9 +42,10 @@ struct SparseMlaCheck {
 };
 
 /// For each (token, head) row of the reference: every element within 2⁻⁸·|ref| + 2⁻⁸·Σ p|v|, row cosine ≥ 0.9999, lse and max_logits within
-/// 1e-4, equal infinities being equal. An element that is not finite in the reference must not be finite in the output. A row whose
-/// reference lies below the smallest normal bfloat16 times 256 counts as zeros for the cosine: its bits are not there to compare.
-/// Per row, because one faulty row in thousands does not show in a mean; with lse, because a weight of 1 in 2,048 shows there first.
+/// 1e-4, equal infinities being equal. An infinite element must be that infinity; one that is not a number in the reference must not be
+/// finite in the output. A row whose reference lies below the smallest normal bfloat16 times 256 counts as zeros for the cosine: its bits
+/// are not there to compare. Per row, because one faulty row in thousands does not show in a mean; with lse, because a weight of 1 in 2,048
+/// shows there first.
 SparseMlaCheck check_sparse_mla(const SparseMlaReference& reference, const SparseMlaOutput& output);
 
 }  // namespace kernwright::support

@@ -1,10 +1,11 @@
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include "backend/backend.hpp"
 #include "kernwright/sparse_mla_prefill.hpp"
+#include "ops/tensor_check.hpp"
+#include "prepare/boundary.hpp"
 #include "prepare/runtime_state.hpp"
 
 namespace kernwright {
@@ -19,18 +20,18 @@ Result<std::vector<std::int32_t>> fetch(Backend& backend, DeviceId device, const
   return values;
 }
 
-}  // namespace
-
-Result<std::optional<RepeatedPosition>> find_repeated_position(const Runtime& runtime, DeviceId device, const TensorView& indices,
-                                                               const TensorView& topk_length, std::int64_t kv_rows) {
-  if (indices.rank != 2 || indices.dtype != DType::i32 || indices.shape[0] < 0 || indices.shape[1] < 0) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("argument indices: rank {} of {}; legal is a dense [T, K] of i32", indices.rank, to_string(indices.dtype)));
-  }
+Result<std::optional<RepeatedPosition>> look_for_repetition(const Runtime& runtime, DeviceId device, const TensorView& indices,
+                                                            const TensorView& topk_length, std::int64_t kv_rows) {
+  if (auto known = runtime.device(device); !known) return fail(std::move(known.error()));
+  constexpr std::uintptr_t kWordBytes = 4;
+  const std::array<std::int64_t, 2> index_shape{-1, -1};
+  if (auto r = check_tensor(indices, {"indices", DType::i32, index_shape, true, 1, kWordBytes}); !r) return fail(std::move(r.error()));
   const std::int64_t tokens = indices.shape[0];
   const std::int64_t topk = indices.shape[1];
-  if (topk_length.present() && (topk_length.rank != 1 || topk_length.dtype != DType::i32 || topk_length.shape[0] != tokens)) {
-    return fail(ErrorCode::invalid_argument, fmt::format("argument topk_length: legal is [{}] of i32 or absent", tokens));
+  const std::array<std::int64_t, 1> token_shape{tokens};
+  if (topk_length.present()) {
+    if (auto r = check_tensor(topk_length, {"topk_length", DType::i32, token_shape, true, 1, kWordBytes}); !r)
+      return fail(std::move(r.error()));
   }
   Backend& backend = *runtime.state().backend(device.backend);
   auto positions = fetch(backend, device, indices, tokens * topk);
@@ -53,6 +54,13 @@ Result<std::optional<RepeatedPosition>> find_repeated_position(const Runtime& ru
     }
   }
   return std::optional<RepeatedPosition>{};
+}
+
+}  // namespace
+
+Result<std::optional<RepeatedPosition>> find_repeated_position(const Runtime& runtime, DeviceId device, const TensorView& indices,
+                                                               const TensorView& topk_length, std::int64_t kv_rows) {
+  return without_exceptions([&] { return look_for_repetition(runtime, device, indices, topk_length, kv_rows); });
 }
 
 }  // namespace kernwright

@@ -45,7 +45,7 @@ Result<> check_options(const SparseMlaPrefillOptions& options) {
     return refuse("group_size", std::to_string(*options.group_size), "0 (off), 2, 4, 8, 16, or empty for auto");
   }
   if (options.index_kpool != 1) return refuse("index_kpool", std::to_string(options.index_kpool), "1", "an index must stand for one row");
-  const int largest_group = options.group_size.value_or(kGroupSizes.back());
+  const int largest_group = options.deterministic ? 0 : options.group_size.value_or(kGroupSizes.back());
   if (largest_group > 0) {
     const Bytes one = union_layout(1, largest_group, options.max_topk, std::numeric_limits<std::int64_t>::max()).size;
     if (options.workspace_limit < one) {

@@ -12,6 +12,7 @@
 #include "ops/sparse_mla_options.hpp"
 #include "ops/sparse_mla_workspace.hpp"
 #include "ops/stepping_kernel.hpp"
+#include "prepare/boundary.hpp"
 #include "sparse_mla/prefill_params.cuh"
 #include "sparse_mla/union_build_params.cuh"
 
@@ -56,6 +57,8 @@ struct SparseMlaPrefill::State {
   std::unique_ptr<SteppingKernel> union_build;  ///< Null where union is off.
   std::unique_ptr<SteppingKernel> prefill;
 
+  static Result<SparseMlaPrefill> make(const Runtime& runtime, const SparseMlaPrefillOptions& options);
+
   [[nodiscard]] int tokens_per_group() const noexcept { return std::max(1, choice.group_size); }
   [[nodiscard]] std::int64_t head_tiles(const Plan& plan) const noexcept {
     return ceil_div(options.heads, std::max(1, plan.rows_per_block / tokens_per_group()));
@@ -79,6 +82,10 @@ struct SparseMlaPrefill::State {
 };
 
 Result<SparseMlaPrefill> SparseMlaPrefill::create(const Runtime& runtime, const SparseMlaPrefillOptions& options) {
+  return without_exceptions([&] { return State::make(runtime, options); });
+}
+
+Result<SparseMlaPrefill> SparseMlaPrefill::State::make(const Runtime& runtime, const SparseMlaPrefillOptions& options) {
   const std::string step = "making the op sparse MLA prefill";
   if (auto checked = check_options(options); !checked) return fail(std::move(checked.error()).within(step));
   auto device = runtime.device(options.device);
@@ -195,7 +202,7 @@ Result<> SparseMlaPrefill::run_timed(const SparseMlaPrefillArguments& arguments,
                                                          arguments.workspace_size.count, arguments.workspace == nullptr ? " at null" : "",
                                                          shape->tokens, shape->kv_rows, needed.count));
   }
-  const std::int64_t chunk = state_->chunk_groups(*shape, arguments.workspace_size);
+  const std::int64_t chunk = state_->chunk_groups(*shape, needed);  // not what a larger workspace would hold: launch_shapes() says so
   for (std::int64_t first = 0; first < groups; first += chunk) {
     if (auto launched = state_->launch_chunk(arguments, *shape, first, std::min(chunk, groups - first), stream, after_launch); !launched) {
       return launched;

@@ -1,5 +1,6 @@
 #include "ops/stepping_kernel.hpp"
 
+#include "prepare/boundary.hpp"
 #include "prepare/runtime_state.hpp"
 
 namespace kernwright {
@@ -9,6 +10,10 @@ Result<> SteppingKernel::step_behind(const Kernel& refused, StreamHandle stream,
     error.message += "; the stream captures, so no smaller tile is prepared: run the op once outside the capture first";
     return tl::unexpected<Error>(std::move(error));
   }
+  return without_exceptions([&] { return prepare_behind(refused); });
+}
+
+Result<> SteppingKernel::prepare_behind(const Kernel& refused) {
   const std::lock_guard lock(stepping_);
   if (&kernel() != &refused) return {};  // another thread stepped down meanwhile
   PrepareRequest next = request_;

@@ -46,6 +46,7 @@ class SteppingKernel {
     return grid(plan);
   }
   Result<> step_behind(const Kernel& refused, StreamHandle stream, Error& error);
+  Result<> prepare_behind(const Kernel& refused);
 
   Runtime runtime_;
   PrepareRequest request_;

@@ -14,7 +14,12 @@ class Logger {
   Logger(LogCallback callback, LogLevel level) : callback_(std::move(callback)), level_(level) {}
   [[nodiscard]] bool enabled(LogLevel level) const noexcept { return callback_ && level <= level_; }
   void operator()(LogLevel level, std::string_view line) const {
-    if (enabled(level)) callback_(level, line);
+    if (!enabled(level)) return;
+    try {
+      callback_(level, line);
+    } catch (...) {
+      // A callback that throws has broken its promise; what it was told about goes on all the same.
+    }
   }
 
  private:

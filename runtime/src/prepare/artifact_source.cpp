@@ -4,6 +4,7 @@
 
 #include "elf/elf_reader.hpp"
 #include "key/key.hpp"
+#include "prepare/boundary.hpp"
 
 namespace kernwright {
 
@@ -11,39 +12,40 @@ ArtifactSource::ArtifactSource(std::shared_ptr<Store> store, std::shared_ptr<Liv
     : store_(std::move(store)), counters_(std::move(counters)), logger_(std::move(logger)) {}
 
 Result<Obtained> ArtifactSource::get_or_build(const BuildRequest& request, Compiler& compiler) {
-  return obtain(request, compiler, true);
+  return obtain(request, compiler, nullptr);
 }
 
-Result<Obtained> ArtifactSource::rebuild(const BuildRequest& request, Compiler& compiler) {
-  return obtain(request, compiler, false);
+Result<Obtained> ArtifactSource::rebuild(const BuildRequest& request, Compiler& compiler, const ArtifactPointer& refused) {
+  return obtain(request, compiler, refused);
 }
 
-Result<Obtained> ArtifactSource::obtain(const BuildRequest& request, Compiler& compiler, bool may_hit) {
+Result<Obtained> ArtifactSource::obtain(const BuildRequest& request, Compiler& compiler, const ArtifactPointer& refused) {
   auto identity = compiler.identity();
   if (!identity) return fail(std::move(identity.error()));
   const EntryKey key = entry_key(request, *identity);
 
   std::promise<Outcome> promise;
-  {
+  for (;;) {
     std::unique_lock lock(mutex_);
-    if (may_hit) {
-      if (const auto found = built_.find(key); found != built_.end()) {
-        count(counters_->memory_hits);
-        return Obtained{found->second, CacheSource::memory, 0};
-      }
+    if (const auto found = built_.find(key); found != built_.end() && found->second != refused) {
+      count(counters_->memory_hits);
+      return Obtained{found->second, CacheSource::memory, 0};
     }
-    if (const auto found = building_.find(key); found != building_.end()) {
-      const std::shared_future<Outcome> future = found->second;
-      lock.unlock();
-      count(counters_->waits);
-      Outcome outcome = future.get();
-      if (!outcome) return fail(std::move(outcome.error()));
-      return Obtained{std::move(*outcome), CacheSource::memory, 0};
+    const auto under_way = building_.find(key);
+    if (under_way == building_.end()) {
+      building_.emplace(key, promise.get_future().share());
+      break;
     }
-    building_.emplace(key, promise.get_future().share());
+    const std::shared_future<Outcome> future = under_way->second;
+    lock.unlock();
+    count(counters_->waits);
+    Outcome outcome = future.get();
+    if (!outcome) return fail(std::move(outcome.error()));
+    if (*outcome != refused) return Obtained{std::move(*outcome), CacheSource::memory, 0};
   }
 
-  Result<Obtained> obtained = read_or_compile(key, request, compiler, *identity, may_hit);
+  // Whatever happens, those who wait get an answer and the key is free again.
+  Result<Obtained> obtained = without_exceptions([&] { return read_or_compile(key, request, compiler, *identity, refused == nullptr); });
   {
     const std::lock_guard lock(mutex_);
     if (obtained) built_.insert_or_assign(key, obtained->artifact);
@@ -110,8 +112,10 @@ void ArtifactSource::publish(const Artifact& artifact) {
   if (published) return;
   count(counters_->store_warnings);
   // One warning: what was compiled is in memory, so nothing is lost but the next process's time.
-  const std::lock_guard lock(mutex_);
-  if (std::exchange(store_warned_, true)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(store_warned_, true)) return;
+  }
   logger_(LogLevel::warn,
           fmt::format("the store {} takes no entries; going on from memory: {}", store_->folder().string(), published.error().text()));
 }

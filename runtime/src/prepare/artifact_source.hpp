@@ -28,12 +28,14 @@ class ArtifactSource {
   ArtifactSource(std::shared_ptr<Store> store, std::shared_ptr<LiveCounters> counters, Logger logger);
 
   Result<Obtained> get_or_build(const BuildRequest& request, Compiler& compiler);
-  /// For an artifact that verified but that the driver refused to load: compiles anew and replaces it everywhere.
-  Result<Obtained> rebuild(const BuildRequest& request, Compiler& compiler);
+  /// For an artifact that verified but that the driver refused to load: compiles anew and replaces it everywhere, unless another thread
+  /// has done so already; then that one's.
+  Result<Obtained> rebuild(const BuildRequest& request, Compiler& compiler, const ArtifactPointer& refused);
 
  private:
   using Outcome = Result<ArtifactPointer>;
-  Result<Obtained> obtain(const BuildRequest& request, Compiler& compiler, bool may_hit);
+  /// `refused`: not to be answered again; null: anything goes.
+  Result<Obtained> obtain(const BuildRequest& request, Compiler& compiler, const ArtifactPointer& refused);
   Result<Obtained> read_or_compile(const EntryKey& key, const BuildRequest& request, Compiler& compiler, const CompilerIdentity& identity,
                                    bool may_hit);
   Outcome compile(const EntryKey& key, const BuildRequest& request, Compiler& compiler, const CompilerIdentity& identity);

@@ -103,6 +103,10 @@ Result<> Event::record(StreamHandle stream) {
 
 Result<double> Event::milliseconds_since(const Event& start) const {
   if (!backend_ || !start.backend_) return empty_event();
+  if (device_ != start.device_ || backend_ != start.backend_) {
+    return fail(ErrorCode::invalid_argument, fmt::format("the two events belong to different devices or runtimes: {} and {}",
+                                                         to_string(start.device_), to_string(device_)));
+  }
   return backend_->elapsed_milliseconds(device_, start.native_, native_);
 }
 

@@ -90,12 +90,13 @@ Result<Loaded> try_candidate(const Attempt& attempt, const Candidate& candidate)
   auto obtained = attempt.state.artifacts->get_or_build(*request, compiler);
   if (!obtained) return fail(std::move(obtained.error()));
 
-  const bool from_store = obtained->source == CacheSource::store;
+  const bool built_here = obtained->source == CacheSource::built;
+  const ArtifactPointer artifact = obtained->artifact;
   auto loaded = load_once(attempt, std::move(*obtained));
-  if (!loaded && loaded.error().code == ErrorCode::load_failed && from_store) {
+  if (!loaded && loaded.error().code == ErrorCode::load_failed && !built_here) {
     // The entry verified, yet the driver refuses it: one build anew settles whether the entry or the machine is at fault.
     attempt.state.logger(LogLevel::warn, fmt::format("an entry of the store is refused and is built anew: {}", loaded.error().text()));
-    auto rebuilt = attempt.state.artifacts->rebuild(*request, compiler);
+    auto rebuilt = attempt.state.artifacts->rebuild(*request, compiler, artifact);
     if (!rebuilt) return fail(std::move(rebuilt.error()));
     loaded = load_once(attempt, std::move(*rebuilt));
   }
@@ -202,7 +203,11 @@ Result<Kernel> step_down(Attempt& attempt, const std::vector<Candidate>& candida
   if (attempt.request.after) {
     const auto behind =
         std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.tile == *attempt.request.after; });
-    if (behind != candidates.end()) first = static_cast<std::size_t>(behind - candidates.begin()) + 1;
+    if (behind == candidates.end()) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("after: tile {} is not among the candidates for {}", attempt.request.after->text(), asked.text()));
+    }
+    first = static_cast<std::size_t>(behind - candidates.begin()) + 1;
     reasons = fmt::format("{}: a launch was refused for resources", attempt.request.after->text());
   } else if (const auto fit = record->read(candidates)) {
     const auto known = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.tile == fit->fitted; });

@@ -48,6 +48,12 @@ Result<std::optional<Enum>> environment_choice(const char* variable, const std::
   return fail(ErrorCode::invalid_argument, fmt::format("{}={}: not one of {}", variable, *text, legal));
 }
 
+Result<> check_time_limit(std::string_view option, double seconds) {
+  constexpr double kLongest = 86'400;
+  if (seconds > 0 && seconds <= kLongest) return {};
+  return fail(ErrorCode::invalid_argument, fmt::format("{} is {}; legal is above 0 and up to {}", option, seconds, kLongest));
+}
+
 Result<> resolve_host(HostOptions& host) {
   constexpr std::array kModes{HostMode::fibers, HostMode::fibers_asan, HostMode::threads};
   if (!host.mode) {
@@ -67,11 +73,7 @@ Result<> resolve_host(HostOptions& host) {
   }
   if (host.workers < 0)
     return fail(ErrorCode::invalid_argument, fmt::format("host.workers is {}; legal are 0 (one a core) and more", host.workers));
-  if (!(host.compile_time_limit_seconds > 0)) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("host.compile_time_limit_seconds is {}; it must be above 0", host.compile_time_limit_seconds));
-  }
-  return {};
+  return check_time_limit("host.compile_time_limit_seconds", host.compile_time_limit_seconds);
 }
 
 }  // namespace
@@ -80,9 +82,8 @@ Result<RuntimeOptions> resolve_options(RuntimeOptions options) {
   fill_path(options.tuning_folder, "KERNWRIGHT_TUNING_DIR");
   fill_path(options.cuda_driver, "KERNWRIGHT_CUDA_DRIVER");
   fill_path(options.nvrtc, "KERNWRIGHT_NVRTC");
-  if (!(options.compile_time_limit_seconds > 0)) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("compile_time_limit_seconds is {}; it must be above 0", options.compile_time_limit_seconds));
+  if (auto limit = check_time_limit("compile_time_limit_seconds", options.compile_time_limit_seconds); !limit) {
+    return fail(std::move(limit.error()));
   }
   if (!options.log_level) {
     constexpr std::array kLevels{LogLevel::error, LogLevel::warn, LogLevel::info, LogLevel::debug};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "prepare/boundary.hpp"
 #include "prepare/dispatcher.hpp"
 #include "prepare/options.hpp"
 #include "prepare/runtime_state.hpp"
@@ -18,23 +19,27 @@ std::string registry_name(const PrepareRequest& request) {
 }  // namespace
 
 Result<Runtime> Runtime::create(RuntimeOptions options) {
-  auto resolved = resolve_options(std::move(options));
-  if (!resolved) return fail(std::move(resolved.error()).within("reading the runtime's options"));
-  return Runtime(State::create(std::move(*resolved)));
+  return without_exceptions([&]() -> Result<Runtime> {
+    auto resolved = resolve_options(std::move(options));
+    if (!resolved) return fail(std::move(resolved.error()).within("reading the runtime's options"));
+    return Runtime(State::create(std::move(*resolved)));
+  });
 }
 
 Result<std::vector<DeviceInfo>> Runtime::cuda_devices() const {
-  return state_->cuda->devices();
+  return without_exceptions([&] { return state_->cuda->devices(); });
 }
 
 Result<DeviceInfo> Runtime::device(DeviceId id) const {
-  return state_->device(id);
+  return without_exceptions([&] { return state_->device(id); });
 }
 
 Result<> Runtime::register_template(const TemplateSource& source) const {
-  auto templates = state_->templates();
-  if (!templates) return fail(std::move(templates.error()));
-  return (*templates)->add(source);
+  return without_exceptions([&]() -> Result<> {
+    auto templates = state_->templates();
+    if (!templates) return fail(std::move(templates.error()));
+    return (*templates)->add(source);
+  });
 }
 
 std::vector<std::string> Runtime::template_names() const {
@@ -43,19 +48,21 @@ std::vector<std::string> Runtime::template_names() const {
 }
 
 Result<Kernel> Runtime::prepare(const PrepareRequest& request) const {
-  const std::string name = registry_name(request);
-  {
+  return without_exceptions([&]() -> Result<Kernel> {
+    const std::string name = registry_name(request);
+    {
+      const std::lock_guard lock(state_->prepared_mutex);
+      if (const auto found = state_->prepared.find(name); found != state_->prepared.end()) return found->second;
+    }
+    auto kernel = prepare_kernel(*state_, request);
+    if (!kernel) return kernel;
     const std::lock_guard lock(state_->prepared_mutex);
-    if (const auto found = state_->prepared.find(name); found != state_->prepared.end()) return found->second;
-  }
-  auto kernel = prepare_kernel(*state_, request);
-  if (!kernel) return kernel;
-  const std::lock_guard lock(state_->prepared_mutex);
-  return state_->prepared.emplace(name, *kernel).first->second;
+    return state_->prepared.emplace(name, *kernel).first->second;
+  });
 }
 
 Result<std::vector<WarmedItem>> Runtime::warm(const WarmRequest& request) const {
-  return warm_template(*state_, request);
+  return without_exceptions([&] { return warm_template(*state_, request); });
 }
 
 Counters Runtime::counters() const {
@@ -67,24 +74,30 @@ std::filesystem::path Runtime::store_folder() const {
 }
 
 Result<DeviceBuffer> Runtime::allocate(DeviceId device, Bytes size) const {
-  const auto& backend = state_->backend(device.backend);
-  auto data = backend->allocate(device, size);
-  if (!data) return fail(std::move(data.error()));
-  return DeviceBuffer(backend, device, *data, size);
+  return without_exceptions([&]() -> Result<DeviceBuffer> {
+    const auto& backend = state_->backend(device.backend);
+    auto data = backend->allocate(device, size);
+    if (!data) return fail(std::move(data.error()));
+    return DeviceBuffer(backend, device, *data, size);
+  });
 }
 
 Result<Stream> Runtime::create_stream(DeviceId device) const {
-  const auto& backend = state_->backend(device.backend);
-  auto stream = backend->create_stream(device);
-  if (!stream) return fail(std::move(stream.error()));
-  return Stream(backend, device, *stream);
+  return without_exceptions([&]() -> Result<Stream> {
+    const auto& backend = state_->backend(device.backend);
+    auto stream = backend->create_stream(device);
+    if (!stream) return fail(std::move(stream.error()));
+    return Stream(backend, device, *stream);
+  });
 }
 
 Result<Event> Runtime::create_event(DeviceId device) const {
-  const auto& backend = state_->backend(device.backend);
-  auto event = backend->create_event(device);
-  if (!event) return fail(std::move(event.error()));
-  return Event(backend, device, *event);
+  return without_exceptions([&]() -> Result<Event> {
+    const auto& backend = state_->backend(device.backend);
+    auto event = backend->create_event(device);
+    if (!event) return fail(std::move(event.error()));
+    return Event(backend, device, *event);
+  });
 }
 
 }  // namespace kernwright

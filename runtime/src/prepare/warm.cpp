@@ -52,7 +52,8 @@ Result<std::vector<WarmedItem>> warm_template(Runtime::State& state, const WarmR
     if (!obtained) {
       const bool too_large = obtained.error().code == ErrorCode::does_not_fit;
       (too_large ? item.skipped : item.error) = obtained.error().text();
-      continue;
+      if (too_large || request.fall_backs) continue;
+      break;
     }
     item.key = obtained->artifact->key.hex();
     item.cache = obtained->source;

@@ -8,6 +8,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <string>
+
+#include "kernwright/sparse_mla_prefill.hpp"
 
 namespace {
 
@@ -94,7 +97,55 @@ TEST_CASE("cuda launch: takes no lock and allocates nothing, on a stream, on a d
   CHECK(locks == 0);
 }
 
+// The whole call, real kernels on the fake device: argument checks, parameter structs, both launches.
+TEST_CASE("sparse MLA prefill: a prepared call takes no lock and allocates nothing") {
+  auto& driver = fake_driver();
+  RuntimeOptions runtime_options;
+  runtime_options.memory_only = true;
+  runtime_options.cuda_driver = KERNWRIGHT_FAKE_CUDA_WHOLE;
+  auto runtime = Runtime::create(runtime_options);
+  REQUIRE(runtime);
+  for (const int group_size : {0, 8}) {
+    SparseMlaPrefillOptions options;
+    options.device = DeviceId::cuda(0);
+    options.heads = 8;
+    options.group_size = group_size;
+    auto op = SparseMlaPrefill::create(*runtime, options);
+    if (!op && op.error().code == ErrorCode::compiler_unavailable) {
+      MESSAGE("skipped: no NVRTC here");
+      return;
+    }
+    REQUIRE_MESSAGE(op.has_value(), (op ? "" : op.error().text()));
+    constexpr std::int64_t kTokens = 100, kRows = 1000, kTopk = 64;
+    // Addresses of the fake device: nothing looks behind them.
+    const auto at = [](std::uintptr_t address) { return reinterpret_cast<void*>(address << 20); };
+    SparseMlaPrefillArguments arguments;
+    arguments.q = TensorView::contiguous(at(1), DType::bf16, {kTokens, 8, 576});
+    arguments.kv = TensorView::contiguous(at(2), DType::bf16, {kRows, 576});
+    arguments.indices = TensorView::contiguous(at(3), DType::i32, {kTokens, kTopk});
+    arguments.topk_length = TensorView::contiguous(at(4), DType::i32, {kTokens});
+    arguments.attn_sink = TensorView::contiguous(at(5), DType::f32, {8});
+    arguments.out = TensorView::contiguous(at(6), DType::bf16, {kTokens, 8, 512});
+    arguments.lse = TensorView::contiguous(at(7), DType::f32, {kTokens, 8});
+    arguments.sm_scale = 0.1F;
+    arguments.workspace = at(8);
+    arguments.workspace_size = op->workspace_bytes(kTokens, kRows);
+    const StreamHandle stream{driver.make_stream(0)};
+    const int before = driver.calls("cuLaunchKernel");
+    allocations = locks = 0;
+    int refused = 0;
+    counting = true;
+    for (int i = 0; i < 100; ++i) refused += op->run(arguments, stream) ? 0 : 1;
+    counting = false;
+    CHECK(refused == 0);
+    CHECK(driver.calls("cuLaunchKernel") - before == (group_size == 0 ? 100 : 200));
+    CHECK(allocations == 0);
+    CHECK(locks == 0);
+  }
+}
+
 TEST_CASE("cuda launch: the counters count") {
+  allocations = locks = 0;
   counting = true;
   auto* data = new std::string(100, 'x');
   std::mutex mutex;

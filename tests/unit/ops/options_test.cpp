@@ -76,6 +76,16 @@ TEST_CASE("sparse MLA options: deterministic mode turns union off and says so") 
   CHECK(choice(options).reason.find("deterministic") != std::string::npos);
 }
 
+TEST_CASE("sparse MLA options: without a union no workspace is asked for") {
+  SparseMlaPrefillOptions options = legal_options();
+  options.workspace_limit = Bytes{0};
+  options.deterministic = true;
+  CHECK(check_options(options));
+  options.deterministic = false;
+  options.group_size = 0;
+  CHECK(check_options(options));
+}
+
 TEST_CASE("sparse MLA options: auto fills 64 rows where nothing is measured, and follows a table where something is") {
   const std::pair<int, int> unmeasured[]{{1, 16}, {4, 16}, {5, 8}, {8, 8}, {12, 4}, {16, 4}, {20, 2}, {32, 2}, {33, 0}, {64, 0}, {128, 0}};
   for (const auto& [heads, group] : unmeasured) {

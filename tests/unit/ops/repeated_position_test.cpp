@@ -32,4 +32,8 @@ TEST_CASE("repeated position: the first row that names a valid position twice is
   REQUIRE(later);
   CHECK(later->position == 5);
   CHECK_FALSE(find_repeated_position(*runtime, DeviceId::host(), TensorView{}, {}, 8));
+  TensorView strided = TensorView::contiguous(indices.data(), DType::i32, {3, 6});
+  strided.stride[0] = 12;
+  CHECK_FALSE(find_repeated_position(*runtime, DeviceId::host(), strided, {}, 8));
+  CHECK_FALSE(find_repeated_position(*runtime, DeviceId::host(), TensorView::contiguous(nullptr, DType::i32, {3, 6}), {}, 8));
 }

@@ -95,7 +95,8 @@ TEST_CASE("sparse MLA on host: KERNELS' four faults turn the check red") {
     auto sound = run_mutated_union(runtime, DeviceId::host(), c, Mutation::none);
     REQUIRE_MESSAGE(sound, (sound ? "" : sound.error().text()));
     CHECK_MESSAGE(sound->passed(), sound->text());
-    for (const Mutation mutation : {Mutation::row_doubled, Mutation::row_dropped, Mutation::mask_bit_flipped, Mutation::tail_skipped}) {
+    for (const Mutation mutation :
+         {Mutation::row_doubled, Mutation::row_dropped, Mutation::mask_bit_flipped, Mutation::tail_skipped, Mutation::union_end_skipped}) {
       CAPTURE(to_string(mutation));
       auto faulty = run_mutated_union(runtime, DeviceId::host(), c, mutation);
       REQUIRE(faulty);
@@ -158,6 +159,16 @@ TEST_CASE("sparse MLA on host: a small workspace runs a long call in chunks of w
   REQUIRE(outputs);
   const auto check = judge(c, *inputs, *outputs);
   CHECK_MESSAGE(check.passed, check.first_failure);
+
+  // A larger workspace changes neither the launches nor what launch_shapes() says of them.
+  auto roomy = DeviceProblem::create(runtime, DeviceId::host(), c, *inputs, Bytes{4 * needed.count});
+  REQUIRE(roomy);
+  const auto before = runtime.counters().launches;
+  REQUIRE(op->run(roomy->arguments, {}));
+  const auto after = runtime.counters().launches;
+  std::uint64_t launches = 0;
+  for (const auto& [name, count] : after) launches += count - (before.contains(name) ? before.at(name) : 0);
+  CHECK(launches == op->launch_shapes(c.tokens, c.topk, c.kv_rows).size());
 
   a.workspace_size = Bytes{needed.count - 1};
   auto refused = op->run(a, {});

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -197,6 +198,10 @@ TEST_CASE("prepare: candidates behind a refused one") {
   CHECK(kernel->report().tile_asked.text() == "plain:m1n200s1w1");
   CHECK(kernel->report().tile_fitted.text() == "plain:m1n40s1w1");
   CHECK(kernel->report().fit_reason.find("refused") != std::string::npos);
+  behind.after = *Tile::parse("plain:m1n1s1w2");
+  auto stranger = runtime.prepare(behind);
+  REQUIRE_FALSE(stranger);
+  CHECK(stranger.error().code == ErrorCode::invalid_argument);
   behind.after = *Tile::parse("plain:m1n1s1w1");
   auto none = runtime.prepare(behind);
   REQUIRE_FALSE(none);
@@ -248,4 +253,37 @@ TEST_CASE("warm: builds what fits a target and says what it left out") {
   REQUIRE(items);
   CHECK(items->size() == 2);
   CHECK(items->back().cache == CacheSource::store);
+}
+
+TEST_CASE("events: of two runtimes, or never made, are refused") {
+  RuntimeOptions options;
+  options.memory_only = true;
+  const auto one = Runtime::create(options), other = Runtime::create(options);
+  REQUIRE(one);
+  REQUIRE(other);
+  auto start = one->create_event(DeviceId::host());
+  auto stop = one->create_event(DeviceId::host());
+  auto foreign = other->create_event(DeviceId::host());
+  REQUIRE(start);
+  REQUIRE(stop);
+  REQUIRE(foreign);
+  REQUIRE(start->record({}));
+  REQUIRE(stop->record({}));
+  REQUIRE(foreign->record({}));
+  auto elapsed = stop->milliseconds_since(*start);
+  REQUIRE(elapsed);
+  CHECK(*elapsed >= 0);
+  CHECK_FALSE(foreign->milliseconds_since(*start));
+  CHECK_FALSE(stop->milliseconds_since(Event{}));
+}
+
+TEST_CASE("log: a callback that throws costs nothing but its line") {
+  RuntimeOptions options;
+  options.store = "/dev/null/store";
+  options.log_level = LogLevel::debug;
+  options.log = [](LogLevel, std::string_view) { throw std::runtime_error("no"); };
+  const Runtime runtime = host_runtime(options);
+  auto kernel = runtime.prepare(request());
+  REQUIRE_MESSAGE(kernel, (kernel ? "" : kernel.error().text()));
+  CHECK(cases::scales_rightly(runtime, DeviceId::host(), *kernel, 3));
 }
