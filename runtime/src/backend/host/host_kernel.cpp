@@ -16,12 +16,12 @@ namespace {
 
 /// Statuses that need no words of their own; the others count up from 1 and name a remembered problem.
 enum Status : int {
-  kNoMemory = -1,
-  kSharedMemory = -2,
-  kThreads = -3,
-  kGrid = -4,
-  kStream = -5,
-  kCluster = -6,
+  status_no_memory = -1,
+  status_shared_memory = -2,
+  status_threads = -3,
+  status_grid = -4,
+  status_stream = -5,
+  status_cluster = -6,
 };
 constexpr std::size_t kRemembered = 16;
 
@@ -31,12 +31,12 @@ HostKernel::HostKernel(ObjectFile object, DeviceInfo device, std::shared_ptr<Int
     : object_(std::move(object)), device_(std::move(device)), interpreter_(std::move(interpreter)) {}
 
 int HostKernel::refusal(const Grid& grid, const Plan& plan, void* stream) const noexcept {
-  if (stream != nullptr) return kStream;
-  if (plan.threads < 1 || plan.threads > kMaxThreads) return kThreads;
+  if (stream != nullptr) return status_stream;
+  if (plan.threads < 1 || plan.threads > kMaxThreads) return status_threads;
   if (plan.dynamic_shared < 0 || static_cast<std::uint64_t>(plan.dynamic_shared) > device_.shared_memory_per_block.count)
-    return kSharedMemory;
-  if (plan.cluster > 1) return kCluster;
-  if (grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7fffffffU || grid.y > 0xffffU || grid.z > 0xffffU) return kGrid;
+    return status_shared_memory;
+  if (plan.cluster > 1) return status_cluster;
+  if (grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7fffffffU || grid.y > 0xffffU || grid.z > 0xffffU) return status_grid;
   return 0;
 }
 
@@ -45,7 +45,7 @@ Result<> HostKernel::fit(const Plan& plan) {
   const int status = launch(Grid{}, plan, zeros.data(), nullptr);
   if (status == 0) return {};
   Error error = explain(status, "the probe launch of an empty problem", nullptr);
-  if (status == kSharedMemory && plan.dynamic_shared >= 0) {
+  if (status == status_shared_memory && plan.dynamic_shared >= 0) {
     return fail(ErrorCode::does_not_fit, fmt::format("needs {} bytes of dynamic shared memory a block, the host device has {}",
                                                      plan.dynamic_shared, device_.shared_memory_per_block.count));
   }
@@ -61,7 +61,7 @@ int HostKernel::launch(const Grid& grid, const Plan& plan, const void* params, v
     std::string problem;
     return run_single_thread(request, problem) ? 0 : remember(std::move(problem));
   } catch (...) {
-    return kNoMemory;
+    return status_no_memory;
   }
 }
 
@@ -71,11 +71,11 @@ int HostKernel::launch_blocks(const LaunchRequest& request) noexcept {
     if (interpreter_->mode() != HostMode::fibers) lock.lock();
     std::string problem = interpreter_->run(request);
     if (problem.empty()) return 0;
-    return problem == kOutOfMemory ? kNoMemory : remember(std::move(problem));
+    return problem == kOutOfMemory ? status_no_memory : remember(std::move(problem));
   } catch (const std::system_error& error) {
     return remember(fmt::format("cannot start an OS thread for each of {} CUDA threads: {}", request.threads, error.what()));
   } catch (...) {
-    return kNoMemory;
+    return status_no_memory;
   }
 }
 
@@ -87,21 +87,22 @@ int HostKernel::remember(std::string problem) noexcept {
     if (problems_.size() > kRemembered) problems_.pop_front();
     return last_status_;
   } catch (...) {
-    return kNoMemory;
+    return status_no_memory;
   }
 }
 
 Error HostKernel::explain(int status, const std::string& what, void*) {
   const auto error = [&](ErrorCode code, std::string_view words) { return Error{code, fmt::format("{}: {}", what, words), {}}; };
   switch (status) {
-    case kNoMemory: return error(ErrorCode::out_of_memory, "the host ran out of memory");
-    case kSharedMemory:
+    case status_no_memory: return error(ErrorCode::out_of_memory, "the host ran out of memory");
+    case status_shared_memory:
       return error(ErrorCode::does_not_fit, fmt::format("needs more dynamic shared memory a block than the host device's {} bytes",
                                                         device_.shared_memory_per_block.count));
-    case kThreads: return error(ErrorCode::launch_failed, fmt::format("the plan's threads a block are not between 1 and {}", kMaxThreads));
-    case kGrid: return error(ErrorCode::launch_failed, "the grid is not between 1 and 2147483647 blocks in x, 65535 in y and z");
-    case kStream: return error(ErrorCode::invalid_argument, "the host device has one stream, null; another was given");
-    case kCluster: return error(ErrorCode::unsupported, "the host device has no clusters of blocks");
+    case status_threads:
+      return error(ErrorCode::launch_failed, fmt::format("the plan's threads a block are not between 1 and {}", kMaxThreads));
+    case status_grid: return error(ErrorCode::launch_failed, "the grid is not between 1 and 2147483647 blocks in x, 65535 in y and z");
+    case status_stream: return error(ErrorCode::invalid_argument, "the host device has one stream, null; another was given");
+    case status_cluster: return error(ErrorCode::unsupported, "the host device has no clusters of blocks");
     default: break;
   }
   const std::lock_guard lock(problems_mutex_);
