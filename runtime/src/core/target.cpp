@@ -57,7 +57,10 @@ Result<Target> Target::for_capability(int major, int minor) {
   if (capability < kSmallestCapability) {
     return fail(ErrorCode::unsupported, "compute capability " + asked + " is below 8.0, the first that the templates are written for");
   }
-  // A device newer than this table: the family target of its major version, which the compiler accepts or refuses with its list.
+  // A device that the table does not list: its own target before 10.0, from there the family target of its major version. The compiler
+  // accepts it or refuses it with its list.
+  constexpr int kFirstFamily = 10;
+  if (major < kFirstFamily) return Target("sm_" + std::to_string(capability), capability);
   return Target("sm_" + std::to_string(major * 10) + "f", capability);
 }
 

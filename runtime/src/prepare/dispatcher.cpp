@@ -29,6 +29,11 @@ Result<Attempt> begin(Runtime::State& state, const PrepareRequest& request) {
   if (!specialisation) return fail(std::move(specialisation.error()));
   auto device = state.device(request.device);
   if (!device) return fail(std::move(device.error()));
+  if (device->id.backend == BackendKind::cuda && device->target.is_host()) {
+    // A device that no target exists for is listed all the same; it is refused here, with its capability.
+    auto target = Target::for_capability(device->capability_major, device->capability_minor);
+    if (!target) return fail(std::move(target.error()).within(device->name));
+  }
   return Attempt{state, request, *definition, *specialisation, *device, state.backend(request.device.backend)};
 }
 

@@ -28,6 +28,7 @@ TEST_CASE("target: below 8.0 is refused, a newer one gets its family") {
   REQUIRE(newer);
   CHECK(newer->name() == "sm_100f");
   CHECK(newer->capability() == 107);
+  CHECK(Target::for_capability(8, 7)->name() == "sm_87");  // family targets begin at 10.0
 }
 
 TEST_CASE("target: parsing keeps the suffix and refuses what is none") {
