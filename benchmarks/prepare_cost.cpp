@@ -166,6 +166,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 5 && std::string(argv[1]) == "--child") return run_child(argv[2], static_cast<int>(std::strtol(argv[3], nullptr, 10)), argv[4]);
+  if (argc == 5 && std::string(argv[1]) == "--child")
+    return run_child(argv[2], static_cast<int>(std::strtol(argv[3], nullptr, 10)), argv[4]);
   return run(argc, argv);
 }

@@ -25,14 +25,14 @@ struct PrefillLayout {
   int query_offset = 0;       // block_m rows of Q; the output on the way out
   int key_offset = 0;         // stages × block_n keys
   int probability_offset = 0;
-  int owners_offset = 0;  // u32[stages][block_n]: bit i says that token i of the group attends to the key; 0: an empty slot
-  int row_offset = 0;     // float values a row, see the kernels
+  int owners_offset = 0;   // u32[stages][block_n]: bit i says that token i of the group attends to the key; 0: an empty slot
+  int row_offset = 0;      // float values a row, see the kernels
   int barrier_offset = 0;  // wgmma: mbarriers
   int blocks_per_sm = 0;   // wgmma: persistent blocks
   int bytes = 0;
 };
 
-/// wgmma: a producer, a scoring and two value warpgroups.
+/// wgmma: a gathering, a scoring and two value warpgroups.
 inline constexpr int wgmma_warps = 16;
 inline constexpr int wgmma_probability_slots = 2;
 inline constexpr int wgmma_register_panels = 5;  // of 64 columns of Q; the others are in shared memory

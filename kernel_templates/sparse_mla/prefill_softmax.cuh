@@ -29,8 +29,8 @@ struct RowScale {
   bool empty;
 };
 
-/// `sum` is of 2^(s − reference); `largest` is the largest s. Writes lse and max_logits where they are asked for; only one thread may have `writes` for a row. The sink joins the denominator of the
-/// output only: out / (1 + exp(sink − lse)).
+/// `sum` is of 2^(s − reference); `largest` is the largest s. Writes lse and max_logits where they are asked for; only one thread may have
+/// `writes` for a row. The sink joins the denominator of the output only: out / (1 + exp(sink − lse)).
 KW_INLINE RowScale finish_row(const PrefillParams& params, const Row& row, float reference, float sum, float largest, bool writes) {
   if (row.padding) return {0.0f, true};
   const bool empty = sum == 0.0f;

@@ -3,20 +3,20 @@
 // Four warpgroups, each with one job, pass tiles along through shared memory:
 //
 //   gather   32 kv rows and their owners by 16-byte cp.async into a ring of `stages`              ── full  ──▶ scores, values
-//   scores   S = Q Kᵀ with Q in registers (its last 64 columns in shared memory), softmax, P      ── ready ──▶ values
+//   scores   S = Q Kᵀ with five of Q's panels of 64 columns in registers, softmax, P              ── ready ──▶ values
 //   values   two of them: O += P V, 256 of the 512 columns each, accumulators in registers        ── free  ──▶ gather, scores
 //
-// K and V are the same rows, fetched once. The scoring group starts the products of tile t + 1 before the softmax of tile t, and P has two
-// slots, so that the tensor cores always have work of one of the three groups. With Q in registers a tile's rows are read from shared memory
-// once for S and once for O: that, 64 · 32 products and the copies in take about the same time, where Q in shared memory would be the
-// bottleneck.
+// K and V are the same rows, fetched once. S is summed in four chains of products, two of them under way at a time, and the softmax begins
+// when all four are added. A tile is handed to the values groups only after the scores of the next one, so that its P V runs during that
+// softmax and not beside the products; P has two slots for that. A panel of Q in registers is not read from shared memory for every tile:
+// with all of Q there, those reads would be the bottleneck. For the others (4 at d_qk 576, 3 at 512) there are no registers left.
 //
 // Running maximum: the sums refer to a row's maximum of some time ago. It is moved, and O rescaled, only where a score exceeds it by more
 // than 8 (in base 2): p stays below 2^8, where bf16 is as fine as below 1, and after the first tiles O is never touched between products.
 //
 // Shared memory: stages of panels (64 columns: 32 rows × 128 bytes, 128-byte swizzle: 16-byte piece c of row r at place c xor r mod 8),
-// then Q's last panel (64 rows × 128 bytes, same swizzle), P's slots (64 rows × 64 bytes, 64-byte swizzle: piece c at c xor r / 2 mod 4), a
-// factor for each row of a slot, owners of a stage's keys, mbarriers.
+// then Q's other panels (64 rows × 128 bytes each, same swizzle), P's slots (64 rows × 64 bytes, 64-byte swizzle: piece c at
+// c xor r / 2 mod 4), a factor for each row of a slot, owners of a stage's keys, mbarriers.
 #include "common/barrier.cuh"
 #include "common/bf16.cuh"
 #include "common/cp_async.cuh"
@@ -37,17 +37,17 @@ constexpr int block_n = tile.block_n;
 constexpr int stages = tile.stages;
 constexpr int slots = wgmma_probability_slots;
 static_assert(slots == 2);
-constexpr int panels = layout.chunks / 8;          // of 64 columns
+constexpr int panels = layout.chunks / 8;               // of 64 columns
 constexpr int register_panels = wgmma_register_panels;  // of Q; the others in shared memory
 constexpr int shared_panels = panels - register_panels;
 constexpr int query_panel_bytes = block_m * 128;
-constexpr int panel_bytes = block_n * 128;         // of a stage
+constexpr int panel_bytes = block_n * 128;  // of a stage
 constexpr int stage_bytes = panels * panel_bytes;
 constexpr int slot_bytes = block_m * layout.probability_bytes;
 constexpr int warpgroup = 128;
-constexpr int value_columns = d_v / 2;             // of one value warpgroup
-constexpr float rescale_threshold = 8.0f;          // in base 2
-constexpr int scores_barrier = 1;                  // named barrier of the scoring warpgroup
+constexpr int value_columns = d_v / 2;     // of one value warpgroup
+constexpr float rescale_threshold = 8.0f;  // in base 2
+constexpr int scores_barrier = 1;          // named barrier of the scoring warpgroup
 
 // Registers a thread: 128 at launch, moved to where the accumulators and Q are. 32 + 160 + 2 · 160 = 4 · 128.
 constexpr u32 gather_registers = 32;
@@ -144,7 +144,8 @@ KW_INLINE const unsigned char* query_row_or_first(const PrefillParams& params, c
   return query_row(params, row.padding ? block.row(0) : row);
 }
 
-KW_INLINE void load_query(const PrefillParams& params, const BlockRows& block, const Shared& shared, int row, int pair, QueryRegisters& query) {
+KW_INLINE void load_query(const PrefillParams& params, const BlockRows& block, const Shared& shared, int row, int pair,
+                          QueryRegisters& query) {
   const unsigned char* rows[2] = {query_row_or_first(params, block, row), query_row_or_first(params, block, row + 8)};
   KW_UNROLL
   for (int s = 0; s < register_panels * 4; ++s) {
@@ -182,13 +183,14 @@ KW_INLINE void multiply_step(const Shared& shared, u64 keys, const QueryRegister
   } else {
     const int at = step - register_panels * 4;
     const u64 panels_in_shared = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.query());
-    wgmma_m64n32k16(products, advance_descriptor(panels_in_shared, static_cast<u32>(at / 4 * query_panel_bytes + at % 4 * 32)), key, accumulate);
+    wgmma_m64n32k16(products, advance_descriptor(panels_in_shared, static_cast<u32>(at / 4 * query_panel_bytes + at % 4 * 32)), key,
+                    accumulate);
   }
 }
 
-/// Starts half of S = Q Kᵀ of the stage, as two chains of products. Four chains are summed by the tensor cores from zero and added in fp32: a
-/// tensor core truncates where fp32 arithmetic rounds, and one chain of 36 steps was seen to put lse off by 2.1e-4 at a logit of 149.
-/// The two chains alternate, because a product waits for the one before it in its own chain.
+/// Starts half of S = Q Kᵀ of the stage, as two chains of products. Four chains are summed by the tensor cores from zero and added in fp32:
+/// a tensor core truncates where fp32 arithmetic rounds, and one chain of 36 steps was seen to put lse off by 2.1e-4 at a logit of 149. The
+/// two chains alternate, because a product waits for the one before it in its own chain.
 template <int half>
 KW_INLINE void start_half(const Shared& shared, u32 stage, const QueryRegisters& query, Products& even, Products& odd) {
   const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(stage));
@@ -264,7 +266,7 @@ KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
   const int pair = lane_id() % 4;
   const int tokens[2] = {BlockRows::token_in_group(row), BlockRows::token_in_group(row + 8)};
   const float scale_log2 = params.sm_scale * log2_e;
-  RingPlace<stages> ring;   // the stage whose products are started next
+  RingPlace<stages> ring;  // the stage whose products are started next
   RingPlace<slots> slot;
   for (WorkList work(params); work.more();) {
     const u32 index = work.take();  // what follows from it is computed where it is needed: registers are short
@@ -346,8 +348,8 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
       }
       async_proxy_fence();
       const u64 probability = matrix_descriptor<SharedSwizzle::bytes_64, 0, 512>(shared.probability(slot.slot));
-      const u64 values =
-          matrix_descriptor<SharedSwizzle::bytes_128, panel_bytes, 1024>(shared.stage(ring.slot) + static_cast<u32>(half * value_columns / 64 * panel_bytes));
+      const u64 values = matrix_descriptor<SharedSwizzle::bytes_128, panel_bytes, 1024>(
+          shared.stage(ring.slot) + static_cast<u32>(half * value_columns / 64 * panel_bytes));
       wgmma_fence();
       KW_UNROLL
       for (int s = 0; s < block_n / 16; ++s) {

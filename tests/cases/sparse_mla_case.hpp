@@ -85,7 +85,7 @@ Result<CaseOutcome> run_case(const Runtime& runtime, DeviceId device, const Spar
 /// Judges outputs for a case's inputs.
 support::SparseMlaCheck judge(const SparseMlaCase& c, const SparseMlaInputs& inputs, const DeviceProblem::Outputs& outputs);
 
-/// What KERNELS' faults are: each must turn a case red.
+/// The planted faults: each must turn a case red.
 enum class Mutation : std::uint8_t { none, row_doubled, row_dropped, mask_bit_flipped, tail_skipped, union_end_skipped };
 std::string_view to_string(Mutation mutation) noexcept;
 /// Runs union build and attention apart, with the fault planted in the union between them (or the last group left out).

@@ -11,8 +11,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   for (const std::string_view name : {"kw_plan", "kw_plans", ""}) {
     const auto symbol = elf::symbol(file, name);
     // The answer is a part of the file.
-    FUZZ_CHECK(!symbol || symbol->empty() || (symbol->data() >= file.data() && symbol->size() <= file.size() &&
-                                              static_cast<std::size_t>(symbol->data() - file.data()) <= file.size() - symbol->size()));
+    FUZZ_CHECK(!symbol || symbol->empty() ||
+               (symbol->data() >= file.data() && symbol->size() <= file.size() &&
+                static_cast<std::size_t>(symbol->data() - file.data()) <= file.size() - symbol->size()));
   }
   (void)elf::section_size(file, ".text");
   (void)elf::plans(file, "kw_plan", 1);

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "fixtures/example_artifact.hpp"
 #include "fuzz_target.hpp"
 #include "store/entry_format.hpp"
 #include "store/entry_layout.hpp"
-#include "fixtures/example_artifact.hpp"
 
 using namespace kernwright;
 
@@ -30,6 +30,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto written = encode_entry(*artifact);
   FUZZ_CHECK(written);
   const auto again = decode_entry(*written, EntryParts::all);
-  FUZZ_CHECK(again && again->binary == artifact->binary && again->log == artifact->log && again->request.sources == artifact->request.sources);
+  FUZZ_CHECK(again && again->binary == artifact->binary && again->log == artifact->log &&
+             again->request.sources == artifact->request.sources);
   return 0;
 }

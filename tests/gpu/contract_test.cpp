@@ -1,4 +1,4 @@
-// KERNELS' contract on the device: every head count and union, both variants, every tile of the fall-back order, large shapes.
+// The contract on the device: every head count and union, all variants, every tile of the fall-back order, large shapes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -156,7 +156,7 @@ TEST_CASE("gpu contract: tiles of devices with 163 and 99 KB, proven on this one
   }
 }
 
-TEST_CASE("gpu contract: KERNELS' four faults turn the check red") {
+TEST_CASE("gpu contract: the planted faults turn the check red") {
   const Runtime runtime = gpu::runtime();
   for (const std::int64_t topk : {60, 2048}) {
     SparseMlaCase c;

@@ -16,13 +16,16 @@ namespace kernwright::tool {
 namespace {
 
 constexpr const char* kEnvironment = R"(Environment:
-  KERNWRIGHT_CACHE_DIR          the store, else XDG_CACHE_HOME/kernwright, else HOME/.cache/kernwright
+  KERNWRIGHT_CACHE_DIR          the store, else XDG_CACHE_HOME/kernwright, else HOME/.cache/kernwright,
+                                else a private folder in TMPDIR
   KERNWRIGHT_TARGET             what --target means where it is not given
   KERNWRIGHT_TUNING_DIR         tuning tables that are read before the built-in ones
   KERNWRIGHT_CUDA_DRIVER        libcuda.so.1
   KERNWRIGHT_NVRTC              libnvrtc.so
   KERNWRIGHT_HOST_MODE          fibers, fibers-asan or threads
+  KERNWRIGHT_HOST_SEED          order of a block's threads between barriers on host
   KERNWRIGHT_HOST_SHARED_BYTES  shared memory of a block on host
+  CXX                           the C++ compiler for host, else g++, else clang++
   KERNWRIGHT_LOG                error, warn, info or debug
 Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 the call's words are off; 3 this machine cannot do it)";
 
@@ -81,7 +84,8 @@ void add_warm(CLI::App& app, WarmOptions& options, Action& action) {
       ->add_option("--union", options.unions,
                    "Unions, comma-separated: auto (what an op would choose for the target), 0 (off), 2, 4, 8, 16")
       ->capture_default_str();
-  command->add_option("--jobs", options.jobs, "Kernels compiled at once (default: one a core)")->check(CLI::Range(1, 1024));
+  command->add_option("--jobs", options.jobs, "Specialisations built at once (default: one a core; NVRTC runs at most 16)")
+      ->check(CLI::Range(1, 1024));
   command->add_flag("--no-fallbacks", options.no_fallbacks, "Only the first tile of each kernel, not those that a step-down would go to");
   add_output_options(*command, options.output, true);
   command->callback([&] { action = [&] { return warm(options); }; });
@@ -165,8 +169,8 @@ int run_command_line(int argc, const char* const* argv) {
     const std::vector<std::string> strangers = app.remaining(true);
     const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) && !strangers.empty();
     const std::string problem = unknown ? "'" + strangers.front() + "' is no command" : std::string(error.what());
-    return static_cast<int>(report_usage(problem + "\n  legal after '" + words + "': " + legal_words(where) + "\n  see " +
-                                         words + " --help"));
+    return static_cast<int>(
+        report_usage(problem + "\n  legal after '" + words + "': " + legal_words(where) + "\n  see " + words + " --help"));
   }
   return static_cast<int>(action());
 }

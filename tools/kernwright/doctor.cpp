@@ -111,9 +111,7 @@ void list_problems(DoctorReport& report) {
   if (report.driver_problem.empty() && report.devices_problem.empty() && report.devices.empty()) {
     add("the driver works but finds no device", "Check CUDA_VISIBLE_DEVICES and nvidia-smi; or use --target host.", true);
   }
-  add(report.nvrtc_problem,
-      "Install a CUDA 13 toolkit or pip's nvidia-cuda-nvrtc, or name libnvrtc.so in KERNWRIGHT_NVRTC; a store that is warm needs none.",
-      true);
+  add(report.nvrtc_problem, "Install a CUDA 13 toolkit or pip's nvidia-cuda-nvrtc, or name libnvrtc.so in KERNWRIGHT_NVRTC.", true);
   add(report.builtins_problem, "Put libnvrtc-builtins of the same version beside libnvrtc: packages install both.", true);
   add(report.mismatch, "Update the driver, or use an NVRTC that is not newer than it.", true);
   add(report.host_problem, "Install g++ or clang++, or name one in CXX; only --target host needs it.", true);

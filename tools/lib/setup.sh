@@ -62,7 +62,7 @@ kw_is_toolkit() {
   shift
   [[ -f "$headers/cuda.h" && -f "$headers/nvrtc.h" ]] || return 1
   version="$(sed -n 's/^#define CUDA_VERSION \([0-9]*\).*/\1/p' "$headers/cuda.h")"
-  [[ -n "$version" ]] && ((version >= KW_CUDA_MAJOR * 1000)) || return 1
+  [[ -n "$version" ]] && ((version / 1000 == KW_CUDA_MAJOR)) || return 1
   for folder in "$@"; do
     if compgen -G "$folder/libnvrtc.so.*" >/dev/null && compgen -G "$folder/libnvrtc-builtins.so.*" >/dev/null; then
       return 0
@@ -108,7 +108,7 @@ kw_fetch_toolkit() {
     rm -rf "$KW_TOOLKIT"
     mv "$partial" "$KW_TOOLKIT"
     kw_find_toolkit >/dev/null && return 0
-    kw_say "The wheels came, but hold no NVRTC and headers of CUDA $KW_CUDA_MAJOR or later under $KW_TOOLKIT/nvidia/cu$KW_CUDA_MAJOR."
+    kw_say "The wheels came, but hold no NVRTC and headers of CUDA $KW_CUDA_MAJOR under $KW_TOOLKIT/nvidia/cu$KW_CUDA_MAJOR."
   else
     rm -rf "$partial"
     kw_say "pip got no answer, or no such wheels (its words are above)."
@@ -116,7 +116,7 @@ kw_fetch_toolkit() {
   kw_say "Any one of these lines installs what is missing; then type the same command again:"
   kw_say "  sudo apt-get install -y cuda-nvrtc-dev-13-0 cuda-cudart-dev-13-0     (with NVIDIA's package archive set up)"
   kw_say "  python3 -m pip install --no-deps --target $KW_TOOLKIT ${KW_CUDA_WHEELS[*]@Q}     (add --index-url for a mirror)"
-  kw_say "  export CUDA_HOME=FOLDER     (where a toolkit of CUDA $KW_CUDA_MAJOR or later stands elsewhere)"
+  kw_say "  export CUDA_HOME=FOLDER     (where a toolkit of CUDA $KW_CUDA_MAJOR stands elsewhere)"
   exit 3
 }
 

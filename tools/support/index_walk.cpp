@@ -34,7 +34,7 @@ class Walker {
   }
 
   void start_at_random(std::uint32_t rows) {
-    // Floyd's sampling of distinct values (Bentley, Floyd 1987), then shuffled by the walk's own slot choices.
+    // Samples distinct values ("A sample of brilliance", CACM 1987), then shuffled by the walk's own slot choices.
     std::size_t count = 0;
     for (std::uint32_t top = rows - static_cast<std::uint32_t>(topk_); top < rows; ++top) {
       const std::uint32_t drawn = random_.below(top + 1);

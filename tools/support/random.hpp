@@ -8,7 +8,7 @@
 
 namespace kernwright::support {
 
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
+/// SplitMix64 ("Fast splittable pseudorandom number generators", OOPSLA 2014).
 class SplitMix64 {
  public:
   explicit constexpr SplitMix64(std::uint64_t seed) noexcept : state_(seed) {}
@@ -19,7 +19,7 @@ class SplitMix64 {
     z = (z ^ (z >> 27)) * 0x94d0'49bb'1331'11ebULL;
     return z ^ (z >> 31);
   }
-  /// Uniform in [0, bound), bound > 0, without bias (Lemire: Fast random integer generation in an interval, 2019).
+  /// Uniform in [0, bound), bound > 0, without bias ("Fast random integer generation in an interval", 2019).
   constexpr std::uint32_t below(std::uint32_t bound) noexcept {
     std::uint64_t product = (next() >> 32) * bound;
     if (static_cast<std::uint32_t>(product) < bound) {

@@ -164,7 +164,7 @@ std::vector<std::int64_t> checked_tokens(std::int64_t tokens, std::int64_t group
   }
   for (std::int64_t i = 0; i < kFirst; ++i) chosen.push_back(i);
   for (std::int64_t i = tokens - last; i < tokens; ++i) chosen.push_back(i);
-  // Floyd's sampling over the tokens between, kept sorted.
+  // Samples distinct tokens of those between, as index_walk.cpp does; kept sorted.
   std::vector<std::int64_t> random;
   SplitMix64 generator(stream_seed(seed, 0x636865636bULL));
   const std::int64_t between = tokens - kFirst - last;

@@ -1,4 +1,5 @@
 // Device memory, streams and events for programs that have no engine around them: tools, tests, examples.
+// Threads: one object belongs to one thread at a time; different objects are independent.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +25,11 @@ class DeviceBuffer {
 
   [[nodiscard]] void* data() const noexcept { return data_; }
   [[nodiscard]] Bytes size() const noexcept { return size_; }
-  /// Synchronous copies. `bytes` past the buffer's size is invalid_argument.
+  /// Synchronous copies, which wait for no other stream (create_stream makes non-blocking ones): synchronise the stream that wrote the
+  /// buffer, or reads it still, first. `bytes` past the buffer's size is invalid_argument.
   [[nodiscard]] Result<> upload(std::span<const std::byte> bytes);
   [[nodiscard]] Result<> download(std::span<std::byte> bytes) const;
-  /// Sets every byte; synchronous.
+  /// Sets every byte; synchronous, and waits for no other stream either.
   [[nodiscard]] Result<> fill(std::byte value);
 
  private:

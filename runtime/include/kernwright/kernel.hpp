@@ -52,9 +52,11 @@ class Kernel {
   [[nodiscard]] const PrepareReport& report() const noexcept;
 
   /// Enqueues one launch on `stream`, which must be a stream of the kernel's device. `params` is the entry's parameter struct, copied
-  /// before the call returns. No lock, no allocation and no table on the way. Legal while the stream captures.
+  /// before the call returns. Legal while the stream captures. On cuda there is no lock, no allocation and no table on the way, unless the
+  /// launch is refused: for resources an op then steps down. The interpreter locks and allocates beyond one block of one thread.
   /// Errors: invalid_argument (size of `params`, empty or too large grid, stream of another device), does_not_fit (the driver refused
-  /// it for resources), launch_failed, device_fault. On host the launch has finished when the call returns.
+  /// it for resources), launch_failed, device_fault, capturing, out_of_memory, driver_unavailable, unsupported. On host the launch has
+  /// finished when the call returns.
   template <class Params>
   [[nodiscard]] Result<> launch(const Grid& grid, const Params& params, StreamHandle stream) const {
     static_assert(std::is_trivially_copyable_v<Params>);

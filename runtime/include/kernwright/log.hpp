@@ -11,8 +11,8 @@ enum class LogLevel : std::uint8_t { error, warn, info, debug };
 
 std::string_view to_string(LogLevel level) noexcept;
 
-/// Called with complete lines, possibly from several threads at once, never from the launch path of a prepared kernel.
-/// Must not call back into the Runtime that it logs for.
+/// Called with complete lines, possibly from several threads at once, never from a launch that succeeds at once.
+/// Must not throw, and must not call back into the Runtime that it logs for.
 using LogCallback = std::function<void(LogLevel, std::string_view)>;
 
 }  // namespace kernwright

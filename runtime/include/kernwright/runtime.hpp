@@ -45,7 +45,8 @@ struct RuntimeOptions {
   std::optional<std::filesystem::path> nvrtc;            ///< libnvrtc.so. Else KERNWRIGHT_NVRTC, else searched for.
   std::vector<std::filesystem::path> nvrtc_search_folders;  ///< Folders looked in before the usual places.
   std::optional<Bytes> shared_memory_limit;  ///< Lowers every device's opt-in limit: proves tiles of smaller devices on larger ones.
-  double compile_time_limit_seconds = 120;   ///< One NVRTC compile is cancelled after it.
+  /// One NVRTC compile is cancelled after it, where NVRTC has nvrtcSetFlowCallback (CUDA 12.8); an older one compiles without a limit.
+  double compile_time_limit_seconds = 120;
   HostOptions host;
   LogCallback log;                    ///< Empty: nothing is logged.
   std::optional<LogLevel> log_level;  ///< Else KERNWRIGHT_LOG, else warn.
@@ -93,11 +94,12 @@ class Runtime {
 
   /// Adds a template beside Kernwright's own. A name that exists already with other content is invalid_argument.
   [[nodiscard]] Result<> register_template(const TemplateSource& source) const;
+  /// Empty where RuntimeOptions::template_folder cannot be read; prepare and register_template answer with the reason.
   [[nodiscard]] std::vector<std::string> template_names() const;
 
   /// Slow, once a (template, specialisation, device, tile); later calls answer from memory. Tries the tile asked for, then the fall-backs.
   /// Errors: invalid_argument, not_found, unsupported, does_not_fit (every candidate, with each one's reason), compile_failed,
-  /// compiler_unavailable, driver_unavailable, load_failed, launch_failed.
+  /// compiler_unavailable, driver_unavailable, load_failed, launch_failed, timed_out, out_of_memory, device_fault, io, malformed, internal.
   [[nodiscard]] Result<Kernel> prepare(const PrepareRequest& request) const;
 
   /// Compiles into the store without loading; needs the compiler, not the device.

@@ -6,7 +6,7 @@
 
 using namespace kernwright;
 
-TEST_CASE("target: capabilities map to DESIGN's targets") {
+TEST_CASE("target: capabilities map to their targets") {
   const std::pair<std::pair<int, int>, const char*> table[] = {{{8, 0}, "sm_80"},    {{8, 6}, "sm_86"},    {{8, 9}, "sm_89"},
                                                                {{9, 0}, "sm_90a"},   {{10, 0}, "sm_100a"}, {{10, 3}, "sm_103a"},
                                                                {{11, 0}, "sm_110a"}, {{12, 0}, "sm_120a"}, {{12, 1}, "sm_121a"}};

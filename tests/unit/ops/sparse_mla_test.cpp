@@ -83,7 +83,7 @@ TEST_CASE("sparse MLA on host: mma, 128 heads") {
   run_contract("mma", 128);
 }
 
-TEST_CASE("sparse MLA on host: KERNELS' four faults turn the check red") {
+TEST_CASE("sparse MLA on host: the planted faults turn the check red") {
   const Runtime runtime = tests::shared_store_runtime();
   for (const int group : {8, 16}) {
     SparseMlaCase c;

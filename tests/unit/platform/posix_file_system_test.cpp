@@ -8,10 +8,10 @@
 #include <cstring>
 #include <thread>
 
-#include "platform/clock.hpp"
-#include "platform/file_system.hpp"
 #include "fixtures/faulty_posix_calls.hpp"
 #include "fixtures/temporary_folder.hpp"
+#include "platform/clock.hpp"
+#include "platform/file_system.hpp"
 
 using namespace kernwright;
 using namespace kernwright::tests;

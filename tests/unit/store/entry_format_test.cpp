@@ -2,10 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include "platform/file_system.hpp"
-#include "store/entry_layout.hpp"
 #include "fixtures/example_artifact.hpp"
 #include "fixtures/temporary_folder.hpp"
+#include "platform/file_system.hpp"
+#include "store/entry_layout.hpp"
 
 using namespace kernwright;
 using namespace kernwright::tests;

@@ -5,8 +5,8 @@
 #include <functional>
 #include <set>
 
-#include "store/compiler_record.hpp"
 #include "fixtures/example_artifact.hpp"
+#include "store/compiler_record.hpp"
 
 using namespace kernwright;
 using namespace kernwright::tests;

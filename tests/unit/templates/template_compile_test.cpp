@@ -64,7 +64,7 @@ void check_no_spills(const WarmedItem& item, const Specialisation& specialisatio
   INFO(item.tile.text(), " of ", specialisation.text(), " on ", target.name(), ": ", item.resources.registers, " registers");
   REQUIRE_MESSAGE(item.error.empty(), item.error);
   CHECK(item.cache != CacheSource::store);  // the report is this compiler's own
-  CHECK(item.resources.registers >= 16);  // a report was read: no such kernel gets by with fewer
+  CHECK(item.resources.registers >= 16);    // a report was read: no such kernel gets by with fewer
   CHECK(item.resources.registers * item.plan.threads <= 65536);
   CHECK(item.resources.stack_frame.count == 0);
   CHECK(item.resources.spill_stores.count == 0);

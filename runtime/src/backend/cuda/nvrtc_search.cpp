@@ -96,7 +96,7 @@ class Finder {
     return fail(
         ErrorCode::compiler_unavailable,
         fmt::format("no NVRTC {} was found. Looked for libnvrtc.so.{} in:{}\nInstall the CUDA toolkit {} or pip's nvidia-cuda-nvrtc "
-                    "(>= {}), or name the library in KERNWRIGHT_NVRTC; a store that is warm for every kernel needs no compiler",
+                    "(>= {}), or name the library in KERNWRIGHT_NVRTC",
                     NvrtcSearch::kMajor, NvrtcSearch::kMajor, places_, NvrtcSearch::kMajor, NvrtcSearch::kMajor));
   }
 

@@ -15,7 +15,7 @@ using kw::simt::kWarpSize;
 using kw::simt::Location;
 using kw::simt::ThreadContext;
 
-/// Steele, Lea, Flood: Fast splittable pseudorandom number generators (2014), SplitMix64.
+/// SplitMix64: "Fast splittable pseudorandom number generators", OOPSLA 2014.
 std::uint64_t split_mix(std::uint64_t& state) noexcept {
   std::uint64_t z = (state += 0x9e3779b97f4a7c15U);
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
@@ -131,7 +131,7 @@ FiberBlock::Thread* FiberBlock::pick() noexcept {
     turn_.clear();
     taken_ = 0;
     turn_.swap(next_);
-    for (std::size_t left = turn_.size(); left > 1; --left) {  // Fisher and Yates; the bias of a 64-bit remainder does not matter
+    for (std::size_t left = turn_.size(); left > 1; --left) {  // a uniform shuffle: the bias of a 64-bit remainder does not matter
       std::swap(turn_[left - 1], turn_[split_mix(random_) % left]);
     }
   }

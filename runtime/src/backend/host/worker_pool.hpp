@@ -1,4 +1,4 @@
-// Threads that help a launch run its blocks. The caller of for_each always works, so that it ends even where no helper is free.
+// Threads that help a launch run its blocks. The caller of run always works, so that it ends even where no helper is free.
 #pragma once
 
 #include <atomic>
