@@ -153,8 +153,12 @@ TEST_CASE("store: a bad entry is no hit, says why, and the next publish replaces
     REQUIRE_MESSAGE(published, (published ? "" : published.error().text()));
     CHECK(look_up(store, artifact).outcome == Store::Outcome::hit);
   }
-  // What stood in the folder is still there.
+  // What stood in the folder is still there, also once another one stood in its place.
+  fs::remove(path);
+  write_file(path / "x", "precious too");
+  REQUIRE(store.publish(artifact));
   CHECK(read_file(fs::path(path.native() + ".displaced-1") / "x") == "precious");
+  CHECK(read_file(fs::path(path.native() + ".displaced-2") / "x") == "precious too");
 }
 
 TEST_CASE("store: every flipped byte of a file on disk is bad") {

@@ -33,6 +33,11 @@ target = "sm_90a"
 device = "NVIDIA H200"
 tile = "mma:m64n64s1w4"
 measured = "H200, 2026-04-01"
+[[tile]]
+template = "demo/scale"
+when = { heads = 8, dtype = "bf16", d_qk = 576 }
+target = "default"
+tile = "mma:m256n32s1w4"
 [[preference]]
 template = "demo/scale"
 when = { heads = 8 }
@@ -81,7 +86,8 @@ TEST_CASE("tuning: device wins over target over default, then the row that names
   CHECK(chosen(sixteen, device("sm_90a", "NVIDIA H100")) == "mma:m32n32s1w4 t.toml (target) measured");
   CHECK(chosen(Specialisation().set("heads", 8).set("dtype", DType::f16), device("sm_90a", "NVIDIA H100")) ==
         "mma:m32n32s1w4 t.toml (target) measured");
-  CHECK(chosen(eight, device("sm_90", "NVIDIA H200")) == "mma:m16n32s1w4 t.toml (default)");  // the target's suffix counts
+  CHECK(chosen(eight, device("sm_90", "NVIDIA H200")) == "mma:m256n32s1w4 t.toml (default)");  // the target's suffix counts
+  CHECK(chosen(Specialisation().set("heads", 8), device("host", "host")) == "mma:m16n32s1w4 t.toml (default)");
   CHECK(chosen(sixteen, device("host", "host")) == "mma:m16n16s1w4 t.toml (default)");
   CHECK_FALSE(read.tile("demo/other", eight, device("host", "host")));
   CHECK_FALSE(TuningTables().tile("demo/scale", eight, device("host", "host")));
