@@ -151,6 +151,17 @@ std::string SparseMlaCase::text() const {
                      tile ? " tile=" + tile->text() : "", seed);
 }
 
+SparseMlaPrefillOptions options_of(const SparseMlaCase& c, DeviceId device) {
+  SparseMlaPrefillOptions options;
+  options.device = device;
+  options.heads = c.heads;
+  options.max_topk = static_cast<int>(c.topk);
+  options.d_qk = c.d_qk;
+  options.group_size = c.group_size;
+  options.tile = c.tile;
+  return options;
+}
+
 std::unique_ptr<SparseMlaInputs> make_inputs(const SparseMlaCase& c) {
   auto inputs = std::make_unique<SparseMlaInputs>();
   SplitMix64 random(c.seed * 977 + 5);
@@ -279,14 +290,7 @@ support::SparseMlaCheck judge(const SparseMlaCase& c, const SparseMlaInputs& inp
 }
 
 Result<CaseOutcome> run_case(const Runtime& runtime, DeviceId device, const SparseMlaCase& c) {
-  SparseMlaPrefillOptions options;
-  options.device = device;
-  options.heads = c.heads;
-  options.max_topk = static_cast<int>(c.topk);
-  options.d_qk = c.d_qk;
-  options.group_size = c.group_size;
-  options.tile = c.tile;
-  auto op = SparseMlaPrefill::create(runtime, options);
+  auto op = SparseMlaPrefill::create(runtime, options_of(c, device));
   if (!op) return fail(std::move(op.error()));
   const auto inputs = make_inputs(c);
   auto problem = DeviceProblem::create(runtime, device, c, *inputs, op->workspace_bytes(c.tokens, c.kv_rows));

@@ -35,6 +35,9 @@ struct SparseMlaCase {
   [[nodiscard]] std::string text() const;
 };
 
+/// The op's options for a case.
+SparseMlaPrefillOptions options_of(const SparseMlaCase& c, DeviceId device);
+
 /// The inputs in host memory, dense.
 struct SparseMlaInputs {
   support::SparseMlaProblem problem;  ///< Views of the vectors below.

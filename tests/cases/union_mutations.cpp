@@ -94,14 +94,7 @@ std::string_view to_string(Mutation mutation) noexcept {
 }
 
 Result<CaseOutcome> run_mutated_union(const Runtime& runtime, DeviceId device, const SparseMlaCase& c, Mutation mutation) {
-  SparseMlaPrefillOptions options;
-  options.device = device;
-  options.heads = c.heads;
-  options.max_topk = static_cast<int>(c.topk);
-  options.d_qk = c.d_qk;
-  options.group_size = c.group_size;
-  options.tile = c.tile;
-  auto op = SparseMlaPrefill::create(runtime, options);
+  auto op = SparseMlaPrefill::create(runtime, options_of(c, device));
   if (!op) return fail(std::move(op.error()));
   const std::vector<Kernel> kernels = op->kernels();
   if (kernels.size() != 2) return fail(ErrorCode::invalid_argument, "the case has no union");

@@ -27,12 +27,7 @@ void replay_equals_eager(int group) {
   SparseMlaCase fewer = c, more = c;
   fewer.holes = true;  // fewer union rows
   more.seed = 9;       // another walk
-  SparseMlaPrefillOptions options;
-  options.device = kDevice;
-  options.heads = c.heads;
-  options.group_size = group;
-  options.max_topk = static_cast<int>(c.topk);
-  auto op = SparseMlaPrefill::create(runtime, options);
+  auto op = SparseMlaPrefill::create(runtime, options_of(c, kDevice));
   REQUIRE_MESSAGE(op, (op ? "" : op.error().text()));
   const auto inputs = make_inputs(c);
   auto problem = DeviceProblem::create(runtime, kDevice, c, *inputs, op->workspace_bytes(c.tokens, c.kv_rows));

@@ -5,10 +5,9 @@
 #include <set>
 #include <string>
 
+#include "cases/case_tiles.hpp"
 #include "cases/sparse_mla_case.hpp"
 #include "gpu/gpu_fixture.hpp"
-#include "ops/sparse_mla_options.hpp"
-#include "prepare/candidates.hpp"
 
 using namespace kernwright;
 using namespace kernwright::cases;
@@ -17,26 +16,6 @@ using gpu::kDevice;
 namespace {
 
 constexpr const char* kHopperTile = "wgmma:m64n32s5w16";
-
-/// The fall-back order's tiles that are legal for the case and within the device's limits, `asked` in front of them where it is given; none
-/// where `asked` is not legal.
-std::vector<Candidate> fitting_tiles(const Runtime& runtime, const SparseMlaCase& c, const std::optional<Tile>& asked = std::nullopt) {
-  Runtime::State& state = runtime.state();
-  auto definition = (*state.templates())->find(kPrefillTemplate);
-  REQUIRE(definition);
-  auto specialisation =
-      (*definition)
-          ->manifest.complete(
-              Specialisation{}.set("heads", c.heads).set("group_size", c.group_size == 0 ? 1 : c.group_size).set("d_qk", c.d_qk));
-  REQUIRE(specialisation);
-  auto device = runtime.device(kDevice);
-  REQUIRE(device);
-  auto candidates = legal_candidates(state, **definition, *specialisation, asked, device->target, state.cuda->compiler());
-  if (!candidates && asked && candidates.error().code == ErrorCode::invalid_argument) return {};
-  REQUIRE_MESSAGE(candidates, (candidates ? "" : candidates.error().text()));
-  std::erase_if(*candidates, [&](const Candidate& candidate) { return !over_limit(candidate.plan, limits_of(*device)).empty(); });
-  return *candidates;
-}
 
 bool is_hopper(const Runtime& runtime) {
   return runtime.device(kDevice)->target.name() == "sm_90a";
@@ -51,14 +30,10 @@ CaseOutcome passes(const Runtime& runtime, const SparseMlaCase& c) {
 }
 
 /// Cases that the variant has no tile for are passed over; `covered` says how many it has.
-void run_contract(const Runtime& runtime, const std::string& variant, int covered = 45, const std::optional<Tile>& asked = std::nullopt) {
+void run_contract(const Runtime& runtime, const char* variant, int covered = 45, const std::optional<Tile>& asked = std::nullopt) {
   int ran = 0;
   for (SparseMlaCase c : contract_cases()) {
-    for (const Candidate& candidate : fitting_tiles(runtime, c, asked)) {
-      if (candidate.tile.variant != variant) continue;
-      c.tile = candidate.tile;
-      break;
-    }
+    c.tile = first_tile(runtime, kDevice, c, variant, asked);
     if (!c.tile) continue;
     ++ran;
     passes(runtime, c);
@@ -134,8 +109,8 @@ TEST_CASE("gpu contract: every tile of the fall-back order") {
     c.topk = 101;
     c.kv_rows = 300;
     c.tokens = 45;
-    for (const Candidate& candidate : fitting_tiles(runtime, c)) {
-      c.tile = candidate.tile;
+    for (const Tile& tile : fitting_tiles(runtime, kDevice, c)) {
+      c.tile = tile;
       passes(runtime, c);
     }
   }
@@ -208,11 +183,7 @@ TEST_CASE("gpu contract: a workspace limit runs in chunks and gives the same bit
   const Runtime runtime = gpu::runtime();
   SparseMlaCase c = large(8, 8, 1003, 2000, 500);
   const CaseOutcome whole = passes(runtime, c);
-  SparseMlaPrefillOptions options;
-  options.device = kDevice;
-  options.heads = c.heads;
-  options.group_size = c.group_size;
-  options.max_topk = static_cast<int>(c.topk);
+  SparseMlaPrefillOptions options = options_of(c, kDevice);
   options.workspace_limit = kibibytes(100);
   auto op = SparseMlaPrefill::create(runtime, options);
   REQUIRE_MESSAGE(op, (op ? "" : op.error().text()));
@@ -235,11 +206,8 @@ TEST_CASE("gpu contract: per token, the same bits in every run, alone and in com
   const CaseOutcome first = passes(runtime, c);
   const CaseOutcome second = passes(runtime, c);
   CHECK(first.out == second.out);
-  SparseMlaPrefillOptions options;
-  options.device = kDevice;
-  options.heads = c.heads;
+  SparseMlaPrefillOptions options = options_of(c, kDevice);
   options.deterministic = true;
-  options.max_topk = static_cast<int>(c.topk);
   auto op = SparseMlaPrefill::create(runtime, options);
   REQUIRE(op);
   const auto inputs = make_inputs(c);

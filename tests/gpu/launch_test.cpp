@@ -54,12 +54,7 @@ TEST_CASE("gpu launch: two streams at once, each with its own workspace") {
   a.kv_rows = b.kv_rows = 2000;
   a.topk = b.topk = 512;
   b.seed = 2;
-  SparseMlaPrefillOptions options;
-  options.device = kDevice;
-  options.heads = a.heads;
-  options.group_size = a.group_size;
-  options.max_topk = static_cast<int>(a.topk);
-  auto op = SparseMlaPrefill::create(runtime, options);
+  auto op = SparseMlaPrefill::create(runtime, options_of(a, kDevice));
   REQUIRE(op);
   const auto inputs_a = make_inputs(a), inputs_b = make_inputs(b);
   const Bytes workspace = op->workspace_bytes(a.tokens, a.kv_rows);

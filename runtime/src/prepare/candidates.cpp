@@ -17,6 +17,16 @@ std::string tile_list(const std::vector<Candidate>& candidates) {
 
 }  // namespace
 
+Result<Specialised> specialise(Runtime::State& state, const std::string& template_name, const Specialisation& given) {
+  auto templates = state.templates();
+  if (!templates) return fail(std::move(templates.error()));
+  auto definition = (*templates)->find(template_name);
+  if (!definition) return fail(std::move(definition.error()));
+  auto specialisation = (*definition)->manifest.complete(given);
+  if (!specialisation) return fail(std::move(specialisation.error()));
+  return Specialised{std::move(*definition), std::move(*specialisation)};
+}
+
 BlockLimits limits_of(const DeviceInfo& device) {
   return {device.name, device.shared_memory_per_block, device.max_threads_per_block};
 }

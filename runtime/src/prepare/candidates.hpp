@@ -9,6 +9,14 @@
 
 namespace kernwright {
 
+/// A template and the constants asked of it, complete.
+struct Specialised {
+  std::shared_ptr<const TemplateDefinition> definition;
+  Specialisation specialisation;
+};
+/// not_found or invalid_argument where the template or a parameter is wrong.
+Result<Specialised> specialise(Runtime::State& state, const std::string& template_name, const Specialisation& given);
+
 struct Candidate {
   Tile tile;
   Plan plan;

@@ -21,12 +21,8 @@ struct Attempt {
 };
 
 Result<Attempt> begin(Runtime::State& state, const PrepareRequest& request) {
-  auto templates = state.templates();
-  if (!templates) return fail(std::move(templates.error()));
-  auto definition = (*templates)->find(request.template_name);
-  if (!definition) return fail(std::move(definition.error()));
-  auto specialisation = (*definition)->manifest.complete(request.specialisation);
-  if (!specialisation) return fail(std::move(specialisation.error()));
+  auto specialised = specialise(state, request.template_name, request.specialisation);
+  if (!specialised) return fail(std::move(specialised.error()));
   auto device = state.device(request.device);
   if (!device) return fail(std::move(device.error()));
   if (device->id.backend == BackendKind::cuda && device->target.is_host()) {
@@ -34,7 +30,7 @@ Result<Attempt> begin(Runtime::State& state, const PrepareRequest& request) {
     auto target = Target::for_capability(device->capability_major, device->capability_minor);
     if (!target) return fail(std::move(target.error()).within(device->name));
   }
-  return Attempt{state, request, *definition, *specialisation, *device, state.backend(request.device.backend)};
+  return Attempt{state, request, specialised->definition, specialised->specialisation, *device, state.backend(request.device.backend)};
 }
 
 /// The candidates in order and the tile that counts as asked for (the first). A table's tile that is not legal is passed over with a note.
@@ -142,6 +138,7 @@ class FitRecord {
  public:
   static Result<FitRecord> open(const Attempt& attempt, const Tile& asked) {
     FitRecord record(attempt, asked);
+    if (!attempt.state.store) return record;
     auto identity = attempt.backend->compiler().identity();
     if (!identity) return fail(std::move(identity.error()));
     record.compiler_ = std::move(*identity);

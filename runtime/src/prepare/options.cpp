@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "backend/host/host_defaults.hpp"
+
 namespace kernwright {
 namespace {
-
-constexpr Bytes kDefaultHostSharedMemory{232'448};  // what a block may have on sm_90 and sm_100
 
 /// An empty variable counts as unset.
 std::optional<std::string> environment(const char* name) {
@@ -54,26 +54,26 @@ Result<> check_time_limit(std::string_view option, double seconds) {
   return fail(ErrorCode::invalid_argument, fmt::format("{} is {}; legal is above 0 and up to {}", option, seconds, kLongest));
 }
 
-Result<> resolve_host(HostOptions& host) {
+Result<> resolve_host(HostOptions& options) {
   constexpr std::array kModes{HostMode::fibers, HostMode::fibers_asan, HostMode::threads};
-  if (!host.mode) {
+  if (!options.mode) {
     auto mode = environment_choice("KERNWRIGHT_HOST_MODE", kModes);
     if (!mode) return fail(std::move(mode.error()));
-    host.mode = mode->value_or(HostMode::fibers);
+    options.mode = mode->value_or(host::kDefaultMode);
   }
-  if (!host.shared_memory) {
+  if (!options.shared_memory) {
     auto bytes = environment_number("KERNWRIGHT_HOST_SHARED_BYTES");
     if (!bytes) return fail(std::move(bytes.error()));
-    host.shared_memory = *bytes ? Bytes{**bytes} : kDefaultHostSharedMemory;
+    options.shared_memory = *bytes ? Bytes{**bytes} : host::kDefaultSharedMemory;
   }
-  if (!host.seed) {
+  if (!options.seed) {
     auto seed = environment_number("KERNWRIGHT_HOST_SEED");
     if (!seed) return fail(std::move(seed.error()));
-    host.seed = seed->value_or(1);
+    options.seed = seed->value_or(host::kDefaultSeed);
   }
-  if (host.workers < 0)
-    return fail(ErrorCode::invalid_argument, fmt::format("host.workers is {}; legal are 0 (one a core) and more", host.workers));
-  return check_time_limit("host.compile_time_limit_seconds", host.compile_time_limit_seconds);
+  if (options.workers < 0)
+    return fail(ErrorCode::invalid_argument, fmt::format("host.workers is {}; legal are 0 (one a core) and more", options.workers));
+  return check_time_limit("host.compile_time_limit_seconds", options.compile_time_limit_seconds);
 }
 
 }  // namespace

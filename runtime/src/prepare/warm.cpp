@@ -21,21 +21,18 @@ Result<std::optional<Tile>> table_tile(Runtime::State& state, const WarmRequest&
 }  // namespace
 
 Result<std::vector<WarmedItem>> warm_template(Runtime::State& state, const WarmRequest& request) {
-  auto templates = state.templates();
-  if (!templates) return fail(std::move(templates.error()));
-  auto definition = (*templates)->find(request.template_name);
-  if (!definition) return fail(std::move(definition.error()));
-  auto specialisation = (*definition)->manifest.complete(request.specialisation);
-  if (!specialisation) return fail(std::move(specialisation.error()));
+  auto specialised = specialise(state, request.template_name, request.specialisation);
+  if (!specialised) return fail(std::move(specialised.error()));
+  const auto& [definition, specialisation] = *specialised;
   auto limits = limits_of(state, request.target);
   if (!limits) return fail(std::move(limits.error()));
-  auto asked = table_tile(state, request, *specialisation);
+  auto asked = table_tile(state, request, specialisation);
   if (!asked) return fail(std::move(asked.error()));
   Compiler& compiler = state.backend(request.target.is_host() ? BackendKind::host : BackendKind::cuda)->compiler();
-  auto candidates = legal_candidates(state, **definition, *specialisation, *asked, request.target, compiler);
+  auto candidates = legal_candidates(state, *definition, specialisation, *asked, request.target, compiler);
   if (!candidates && *asked && !request.tile) {
     state.warn_once(fmt::format("a tuning table names a tile that is ignored: {}", candidates.error().text()));
-    candidates = legal_candidates(state, **definition, *specialisation, std::nullopt, request.target, compiler);
+    candidates = legal_candidates(state, *definition, specialisation, std::nullopt, request.target, compiler);
   }
   if (!candidates) return fail(std::move(candidates.error()));
 
@@ -46,7 +43,7 @@ Result<std::vector<WarmedItem>> warm_template(Runtime::State& state, const WarmR
     item.plan = candidate.plan;
     item.skipped = over_limit(candidate.plan, *limits);
     if (!item.skipped.empty()) continue;
-    auto build = kernel_request(**definition, *specialisation, candidate.tile, request.target);
+    auto build = kernel_request(*definition, specialisation, candidate.tile, request.target);
     if (!build) return fail(std::move(build.error()));
     auto obtained = state.artifacts->get_or_build(*build, compiler);
     if (!obtained) {

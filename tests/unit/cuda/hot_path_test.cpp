@@ -1,75 +1,25 @@
-// Counts what a launch does besides launching. A program of its own, because it replaces the allocator's and the mutex's entry points.
+// Counts what a launch does besides launching. A program of its own, because the counters stand in front of the C library's functions.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "fake_driver_fixture.hpp"
 
-#include <dlfcn.h>
-#include <pthread.h>
-
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
+#include <mutex>
 #include <string>
 
+#include "fixtures/call_counters.hpp"
 #include "kernwright/sparse_mla_prefill.hpp"
 
 namespace {
 
-std::atomic<bool> counting{false};
-std::atomic<int> allocations{0};
-std::atomic<int> locks{0};
-
-void count(std::atomic<int>& counter) noexcept {
-  if (counting.load(std::memory_order_relaxed)) counter.fetch_add(1, std::memory_order_relaxed);
-}
-
-template <class Function>
-Function next(const char* name) noexcept {
-  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+/// What the calling thread allocated and locked while `work` ran.
+template <class Work>
+kernwright::test::CallCounts counted(const Work& work) {
+  const auto before = kernwright::test::call_counts();
+  work();
+  const auto after = kernwright::test::call_counts();
+  return {after.allocations - before.allocations, after.locks - before.locks};
 }
 
 }  // namespace
-
-extern "C" {
-
-void* __libc_malloc(std::size_t);
-void* __libc_calloc(std::size_t, std::size_t);
-void* __libc_realloc(void*, std::size_t);
-
-// operator new ends here too.
-void* malloc(std::size_t size) {
-  count(allocations);
-  return __libc_malloc(size);
-}
-void* calloc(std::size_t n, std::size_t size) {
-  count(allocations);
-  return __libc_calloc(n, size);
-}
-void* realloc(void* data, std::size_t size) {
-  count(allocations);
-  return __libc_realloc(data, size);
-}
-
-int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  count(locks);
-  static const auto real = next<int (*)(pthread_mutex_t*)>("pthread_mutex_lock");
-  return real(mutex);
-}
-int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
-  count(locks);
-  static const auto real = next<int (*)(pthread_mutex_t*)>("pthread_mutex_trylock");
-  return real(mutex);
-}
-int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
-  count(locks);
-  static const auto real = next<int (*)(pthread_rwlock_t*)>("pthread_rwlock_rdlock");
-  return real(lock);
-}
-int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
-  count(locks);
-  static const auto real = next<int (*)(pthread_rwlock_t*)>("pthread_rwlock_wrlock");
-  return real(lock);
-}
-}
 
 using namespace kernwright;
 using namespace kernwright::testing;
@@ -89,12 +39,10 @@ TEST_CASE("cuda launch: takes no lock and allocates nothing, on a stream, on a d
     }
   };
   launch_all();
-  counting = true;
-  launch_all();
-  counting = false;
+  const auto counts = counted(launch_all);
   CHECK(refused == 0);
-  CHECK(allocations == 0);
-  CHECK(locks == 0);
+  CHECK(counts.allocations == 0);
+  CHECK(counts.locks == 0);
 }
 
 // The whole call, real kernels on the fake device: argument checks, parameter structs, both launches.
@@ -132,27 +80,27 @@ TEST_CASE("sparse MLA prefill: a prepared call takes no lock and allocates nothi
     arguments.workspace_size = op->workspace_bytes(kTokens, kRows);
     const StreamHandle stream{driver.make_stream(0)};
     const int before = driver.calls("cuLaunchKernel");
-    allocations = locks = 0;
     int refused = 0;
-    counting = true;
-    for (int i = 0; i < 100; ++i) refused += op->run(arguments, stream) ? 0 : 1;
-    counting = false;
+    const auto counts = counted([&] {
+      for (int i = 0; i < 100; ++i) refused += op->run(arguments, stream) ? 0 : 1;
+    });
     CHECK(refused == 0);
     CHECK(driver.calls("cuLaunchKernel") - before == (group_size == 0 ? 100 : 200));
-    CHECK(allocations == 0);
-    CHECK(locks == 0);
+    CHECK(counts.allocations == 0);
+    CHECK(counts.locks == 0);
   }
 }
 
 TEST_CASE("cuda launch: the counters count") {
-  allocations = locks = 0;
-  counting = true;
-  auto* data = new std::string(100, 'x');
-  std::mutex mutex;
-  mutex.lock();
-  mutex.unlock();
-  counting = false;
+  REQUIRE(kernwright::test::counts_calls());
+  std::string* data = nullptr;
+  const auto counts = counted([&] {
+    data = new std::string(100, 'x');
+    std::mutex mutex;
+    mutex.lock();
+    mutex.unlock();
+  });
   delete data;
-  CHECK(allocations >= 2);
-  CHECK(locks >= 1);
+  CHECK(counts.allocations >= 2);
+  CHECK(counts.locks >= 1);
 }

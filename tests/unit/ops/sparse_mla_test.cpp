@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "cases/case_tiles.hpp"
 #include "cases/sparse_mla_case.hpp"
 #include "fixtures/shared_store.hpp"
 
@@ -16,7 +17,7 @@ void run_contract(const char* variant, int heads) {
   const Runtime runtime = tests::shared_store_runtime();
   for (SparseMlaCase c : contract_cases()) {
     if (c.heads != heads) continue;
-    c.tile = tests::first_tile(runtime, variant, c);
+    c.tile = first_tile(runtime, DeviceId::host(), c, variant);
     CAPTURE(c.text());
     auto outcome = run_case(runtime, DeviceId::host(), c);
     REQUIRE_MESSAGE(outcome, (outcome ? "" : outcome.error().text()));
@@ -139,11 +140,7 @@ TEST_CASE("sparse MLA on host: a small workspace runs a long call in chunks of w
   c.tokens = 43;
   c.statistics = true;
   c.topk_length = true;
-  SparseMlaPrefillOptions options;
-  options.device = DeviceId::host();
-  options.heads = c.heads;
-  options.group_size = c.group_size;
-  options.max_topk = static_cast<int>(c.topk);
+  SparseMlaPrefillOptions options = options_of(c, DeviceId::host());
   options.workspace_limit = Bytes{2560};  // holds one group of 320 rows; of these 96 rows a group needs 480 bytes
   auto op = SparseMlaPrefill::create(runtime, options);
   REQUIRE_MESSAGE(op, (op ? "" : op.error().text()));
@@ -185,11 +182,8 @@ TEST_CASE("sparse MLA on host: per token, a row is the same bits alone and in an
   c.group_size = 0;
   c.tokens = 6;
   const auto inputs = make_inputs(c);
-  SparseMlaPrefillOptions options;
-  options.device = DeviceId::host();
-  options.heads = c.heads;
+  SparseMlaPrefillOptions options = options_of(c, DeviceId::host());
   options.deterministic = true;
-  options.max_topk = static_cast<int>(c.topk);
   auto op = SparseMlaPrefill::create(runtime, options);
   REQUIRE(op);
   CHECK(op->union_used() == 0);

@@ -11,6 +11,7 @@
 
 #include "backend/backends.hpp"
 #include "backend/host/host_compiler.hpp"
+#include "backend/host/host_defaults.hpp"
 #include "backend/host/host_kernel.hpp"
 #include "backend/host/interpreter.hpp"
 #include "backend/host/object_file.hpp"
@@ -20,8 +21,7 @@ namespace {
 
 using namespace host;
 
-constexpr Bytes kDefaultSharedMemory{232'448};  // an H200's opt-in limit
-constexpr std::size_t kMemoryAlignment = 256;   // as cuMemAlloc gives
+constexpr std::size_t kMemoryAlignment = 256;  // as cuMemAlloc gives
 
 std::uint64_t system_value(int name) {
   const long value = sysconf(name);
@@ -37,9 +37,9 @@ class HostBackend final : public Backend {
   HostBackend(const RuntimeOptions& options, Logger logger)
       : compiler_(options.host, std::move(logger)),
         interpreter_(std::make_shared<Interpreter>(
-            options.host.mode.value_or(HostMode::fibers),
+            options.host.mode.value_or(kDefaultMode),
             options.host.workers > 0 ? static_cast<unsigned>(options.host.workers) : std::max(1U, std::thread::hardware_concurrency()),
-            options.host.seed.value_or(1))) {
+            options.host.seed.value_or(kDefaultSeed))) {
     info_.id = DeviceId::host();
     info_.name = "host";
     info_.shared_memory_per_block = options.host.shared_memory.value_or(kDefaultSharedMemory);

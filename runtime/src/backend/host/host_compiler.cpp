@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "backend/host/child_process.hpp"
+#include "backend/host/host_defaults.hpp"
 #include "backend/host/sanitizers.hpp"
 #include "backend/host/temporary_folder.hpp"
 #include "elf/elf_reader.hpp"
@@ -76,7 +77,7 @@ Result<std::vector<std::byte>> read_object(const std::filesystem::path& path) {
 }  // namespace
 
 HostCompiler::HostCompiler(const HostOptions& options, Logger logger)
-    : mode_(options.mode.value_or(HostMode::fibers)),
+    : mode_(options.mode.value_or(kDefaultMode)),
       setting_(options.compiler),
       time_limit_seconds_(options.compile_time_limit_seconds),
       logger_(std::move(logger)) {}
