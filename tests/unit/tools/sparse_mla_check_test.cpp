@@ -229,6 +229,31 @@ TEST_CASE("check: rows of zeros") {
   CHECK_FALSE(check(0, std::numeric_limits<float>::quiet_NaN(), -infinity).passed);
 }
 
+TEST_CASE("check: an infinite element must be that infinity, one that is not a number any value that is not finite") {
+  SparseMlaReference reference;
+  reference.tokens = {0};
+  reference.heads = 1;
+  reference.d_v = 2;
+  reference.magnitude = {1, 1};
+  reference.lse = {0};
+  reference.max_logit = {0};
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto violations = [&](float want, float got) {
+    reference.out = {1, want};
+    const std::vector<Bf16> out{float_to_bf16(1), float_to_bf16(got)};
+    return check_sparse_mla(reference, {out, {}, {}}).bound_violations;
+  };
+  CHECK(violations(infinity, infinity) == 0);
+  CHECK(violations(-infinity, -infinity) == 0);
+  CHECK(violations(infinity, -infinity) == 1);
+  CHECK(violations(infinity, nan) == 1);
+  CHECK(violations(infinity, 3) == 1);
+  CHECK(violations(nan, nan) == 0);
+  CHECK(violations(nan, infinity) == 0);
+  CHECK(violations(nan, 3) == 1);
+}
+
 TEST_CASE("check: lse and max_logits are held to 1e-4, each") {
   Problem problem(64);
   const SparseMlaReference reference = problem.reference();
