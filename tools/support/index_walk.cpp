@@ -103,7 +103,7 @@ Result<> check(const WalkOptions& options) {
   if (options.kv_rows && (*options.kv_rows < 0 || *options.kv_rows > kLargestRow)) {
     return out_of_range("kv_rows", *options.kv_rows, 0, kLargestRow);
   }
-  if (!(options.churn >= 0 && options.churn <= 1)) {
+  if (std::isnan(options.churn) || options.churn < 0 || options.churn > 1) {
     return fail(ErrorCode::invalid_argument, fmt::format("churn is {}; legal are 0 to 1", options.churn));
   }
   if (!options.kv_rows && options.batch * options.tokens > kLargestRow) {

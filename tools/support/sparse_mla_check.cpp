@@ -75,7 +75,8 @@ double distance(double want, float got) {
   const double value = static_cast<double>(got);
   if (want == value) return 0;
   const double apart = std::abs(want - value);
-  return std::isfinite(apart) ? apart : kInfinity;
+  if (std::isnan(apart)) return kInfinity;
+  return apart;
 }
 
 }  // namespace
