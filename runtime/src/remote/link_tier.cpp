@@ -92,8 +92,8 @@ RemoteTier::Fetched LinkTier::fetch_by(const EntryKey& key, Deadline deadline) {
     case CircuitBreaker::Permission::trial: begin_trial(own, key); [[fallthrough]];
     case CircuitBreaker::Permission::refused: return unavailable("the server failed before and is not asked for now");
   }
-  std::unique_lock turn(own.fetching, std::defer_lock);
-  if (!turn.try_lock_until(deadline.or_in(settings_.limits.turn_time).moment())) return unavailable("other fetches take long");
+  const Turns::Turn turn = own.fetching.take(deadline.or_in(settings_.limits.turn_time));
+  if (!turn) return unavailable("other fetches take long");
   // While this one waited another may have met the failure that opened it.
   if (own.fetch_breaker.refuses(clock_->monotonic_seconds())) return unavailable("the server failed before and is not asked for now");
   return attempt(own, key, deadline);
@@ -134,7 +134,12 @@ void LinkTier::begin_trial(ProcessPart& own, const EntryKey& key) {
   // In the background, so that no launch waits for a server that is probably still dead: this fetch and those until the trial's end do
   // without it.
   const auto trial = [this, &own, key] {
-    const std::lock_guard turn(own.fetching);
+    // At most one fetch can still be under way, from before the breaker opened.
+    const Turns::Turn turn = own.fetching.take(Deadline::in(settings_.limits.fetch_time));
+    if (!turn) {
+      own.fetch_breaker.failed(clock_->monotonic_seconds(), 0);
+      return;
+    }
     const Fetched fetched = attempt(own, key, Deadline::in(settings_.limits.fetch_time));
     if (fetched.outcome == Outcome::hit || fetched.outcome == Outcome::miss) {
       logger_(LogLevel::info, fmt::format("the remote cache {} answers again", settings_.server));

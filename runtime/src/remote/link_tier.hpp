@@ -7,7 +7,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "remote/background_queue.hpp"
@@ -15,6 +14,7 @@
 #include "remote/remote_link.hpp"
 #include "remote/remote_tier.hpp"
 #include "remote/secret_key.hpp"
+#include "remote/turns.hpp"
 
 namespace kernwright {
 
@@ -60,8 +60,8 @@ class LinkTier final : public RemoteTier {
   struct ProcessPart {
     ProcessPart(pid_t process, LinkPair pair, const TierLimits& limits, BackgroundQueue::Send send);
     const pid_t process;
-    std::timed_mutex fetching;
-    LinkPair links;  ///< `fetches` under `fetching`; `stores` is the queue's thread's.
+    Turns fetching;
+    LinkPair links;  ///< `fetches` in a turn of `fetching`; `stores` is the queue's thread's.
     CircuitBreaker fetch_breaker;
     CircuitBreaker store_breaker;
     ProcessPart* inherited = nullptr;

@@ -308,14 +308,14 @@ TEST_CASE("remote: the time of a fetch is reported") {
     const OpenedTier opened(url);
     opened.store(numbered_key(1), some_bytes(100'000));
     std::vector<double> microseconds;
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < 300; ++i) {
       const auto start = std::chrono::steady_clock::now();
       opened.tier->fetch(numbered_key(1));
       microseconds.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
     }
     std::sort(microseconds.begin(), microseconds.end());
-    CHECK(opened.tier->statistics().hits == 1000);
-    MESSAGE("100 KB over " << std::string(url.starts_with("unix") ? "a Unix socket" : "TCP") << ": median " << microseconds[500]
-                           << " us, 99th of 100 " << microseconds[990] << " us");
+    CHECK(opened.tier->statistics().hits == 300);
+    MESSAGE("100 KB over " << std::string(url.starts_with("unix") ? "a Unix socket" : "TCP") << ": median " << microseconds[150]
+                           << " us, 99th of 100 " << microseconds[297] << " us");
   }
 }
