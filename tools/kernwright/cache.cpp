@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "reports.hpp"
 // The store as it lies on disk is no part of the library's public interface; the program looks into it as the library does.
@@ -12,12 +13,12 @@
 namespace kernwright::tool {
 namespace {
 
-Result<Store> open_store() {
+Result<std::unique_ptr<Store>> open_store() {
   const std::optional<std::filesystem::path> folder = default_store_folder(std::nullopt);
   if (!folder) {
     return fail(ErrorCode::unsupported, "no folder for a store: none of KERNWRIGHT_CACHE_DIR, XDG_CACHE_HOME, HOME and TMPDIR gives one");
   }
-  return Store(*folder, FileSystem::posix(), Clock::system());
+  return std::make_unique<Store>(*folder, FileSystem::posix(), Clock::system());
 }
 
 std::string compiler_text(const CompilerIdentity& compiler) {
@@ -75,25 +76,25 @@ Result<CacheReport> read_all(Store& store) {
 }
 
 Result<CacheReport> read_all() {
-  Result<Store> store = open_store();
+  auto store = open_store();
   if (!store) return fail(std::move(store.error()));
-  return read_all(*store);
+  return read_all(**store);
 }
 
 Result<CacheEntryReport> read_one(const std::string& key) {
-  Result<Store> store = open_store();
+  auto store = open_store();
   if (!store) return fail(std::move(store.error()));
-  const Result<Store::Listed> listed = store->show(key);
+  const Result<Store::Listed> listed = (*store)->show(key);
   if (!listed) return fail(Error(listed.error()));
   return entry_report(*listed);
 }
 
 Result<ClearReport> clear() {
-  Result<Store> store = open_store();
+  auto store = open_store();
   if (!store) return fail(std::move(store.error()));
-  const Result<Store::Cleared> cleared = store->clear();
+  const Result<Store::Cleared> cleared = (*store)->clear();
   if (!cleared) return fail(Error(cleared.error()));
-  return ClearReport{store->folder().string(), cleared->entries, cleared->fits, cleared->bytes};
+  return ClearReport{(*store)->folder().string(), cleared->entries, cleared->fits, cleared->bytes};
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ std::string cache_text(const PrepareReport& report) {
   switch (report.cache) {
     case CacheSource::built: return fmt::format("compiled in {}", format_milliseconds(report.compile_ms));
     case CacheSource::store: return "hit in the store";
+    case CacheSource::remote: return "fetched from the remote cache";
     case CacheSource::memory: return "hit in memory";
   }
   return {};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,7 +39,21 @@ struct HostOptions {
 /// Every optional left empty falls back to the environment variable named in docs/embedding.md, then to the default. A value set here wins.
 struct RuntimeOptions {
   std::optional<std::filesystem::path> store;  ///< The writable store. Else KERNWRIGHT_CACHE_DIR, XDG_CACHE_HOME, HOME/.cache, TMPDIR.
-  bool memory_only = false;                    ///< Use no disk store at all.
+  bool memory_only = false;                    ///< Use no disk store at all, the read-only ones neither.
+  /// Asked before the writable store, in this order; never written to. Else KERNWRIGHT_CACHE_STORES (':'-separated).
+  std::optional<std::vector<std::filesystem::path>> read_only_stores;
+  /// The writable store is shared with other users who are trusted. Else KERNWRIGHT_CACHE_SHARED (0 or 1), else no.
+  std::optional<bool> store_shared;
+  /// What the writable store's entries may take; the least recently used leave. 0: any. Else KERNWRIGHT_CACHE_LIMIT (bytes, or with K, M, G),
+  /// else 1 GiB.
+  std::optional<Bytes> store_limit;
+  /// Nothing is compiled: what no store holds is the error sealed_miss. Else KERNWRIGHT_SEALED (0 or 1), else no.
+  std::optional<bool> sealed;
+  /// Which of the compilers that stores list counts where none is used: "nvrtc 13.0", "13.0", or digits of its record's name. Else
+  /// KERNWRIGHT_COMPILER, else all, the newest first.
+  std::optional<std::string> compiler;
+  int compiles_at_once = 0;                   ///< In this process; 0: one a core, at most 16. Each takes 80 to 240 MB.
+  double lock_wait_limit_seconds = 130;       ///< How long one process waits for another's build of the same key before it builds as well.
   std::optional<std::filesystem::path> template_folder;  ///< Replaces the embedded templates by a folder laid out like kernel_templates/.
   std::optional<std::filesystem::path> tuning_folder;    ///< Tables read before the embedded ones. Else KERNWRIGHT_TUNING_DIR.
   std::optional<std::filesystem::path> cuda_driver;      ///< libcuda.so.1. Else KERNWRIGHT_CUDA_DRIVER, else the loader's path.
@@ -59,6 +74,7 @@ struct PrepareRequest {
   std::optional<Tile> tile;      ///< Else the tuning tables', else the manifest's first that is legal.
   std::size_t params_bytes = 0;  ///< sizeof the caller's parameter struct; must equal the plan's.
   std::optional<Tile> after;     ///< Only candidates behind this one: where a launch was refused after prepare.
+  friend bool operator==(const PrepareRequest&, const PrepareRequest&) = default;
 };
 
 /// One compiled thing that a launch list or `warm` can build without the device.
@@ -99,8 +115,12 @@ class Runtime {
 
   /// Slow, once a (template, specialisation, device, tile); later calls answer from memory. Tries the tile asked for, then the fall-backs.
   /// Errors: invalid_argument, not_found, unsupported, does_not_fit (every candidate, with each one's reason), compile_failed,
-  /// compiler_unavailable, driver_unavailable, load_failed, launch_failed, timed_out, out_of_memory, device_fault, io, malformed, internal.
+  /// compiler_unavailable, driver_unavailable, load_failed, launch_failed, timed_out, out_of_memory, device_fault, io, malformed, sealed_miss, internal.
   [[nodiscard]] Result<Kernel> prepare(const PrepareRequest& request) const;
+
+  /// The same on a thread of the runtime's own, so that the caller never waits for a compiler: as many at once as compiles_at_once. When the
+  /// last handle of the runtime goes, those under way are finished and those not begun answer with `unsupported`.
+  [[nodiscard]] std::shared_future<Result<Kernel>> prepare_async(PrepareRequest request) const;
 
   /// Compiles into the store without loading; needs the compiler, not the device.
   [[nodiscard]] Result<std::vector<WarmedItem>> warm(const WarmRequest& request) const;
@@ -108,6 +128,9 @@ class Runtime {
   [[nodiscard]] Counters counters() const;
   /// The writable store's folder, empty when memory only.
   [[nodiscard]] std::filesystem::path store_folder() const;
+  /// All stores' folders in the order in which they are asked, the writable one last.
+  [[nodiscard]] std::vector<std::filesystem::path> store_folders() const;
+  [[nodiscard]] bool sealed() const noexcept;
 
   [[nodiscard]] Result<DeviceBuffer> allocate(DeviceId device, Bytes size) const;
   [[nodiscard]] Result<Stream> create_stream(DeviceId device) const;

@@ -1,17 +1,19 @@
-// Where an artifact comes from: this process's memory, the store, the compiler.
+// Where an artifact comes from: this process's memory, the stores, the compiler.
 #pragma once
 
 #include <future>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <semaphore>
+#include <string>
 
 #include "artifact.hpp"
 #include "backend/backend.hpp"
 #include "platform/logger.hpp"
+#include "prepare/compiler_choice.hpp"
 #include "prepare/counting.hpp"
-#include "store/store.hpp"
+#include "prepare/store_stack.hpp"
 
 namespace kernwright {
 
@@ -24,8 +26,13 @@ struct Obtained {
 /// Thread-safe. One build a request at a time in this process: others wait for its result.
 class ArtifactSource {
  public:
-  /// `store` may be null (memory only).
-  ArtifactSource(std::shared_ptr<Store> store, std::shared_ptr<LiveCounters> counters, Logger logger);
+  struct Settings {
+    std::shared_ptr<StoreStack> stores;
+    std::shared_ptr<CompilerChoice> compilers;
+    bool sealed = false;
+    int compiles_at_once = 1;
+  };
+  ArtifactSource(Settings settings, std::shared_ptr<LiveCounters> counters, Logger logger);
 
   Result<Obtained> get_or_build(const BuildRequest& request, Compiler& compiler);
   /// For an artifact that verified but that the driver refused to load: compiles anew and replaces it everywhere, unless another thread
@@ -36,19 +43,21 @@ class ArtifactSource {
   using Outcome = Result<ArtifactPointer>;
   /// `refused`: not to be answered again; null: anything goes.
   Result<Obtained> obtain(const BuildRequest& request, Compiler& compiler, const ArtifactPointer& refused);
-  Result<Obtained> read_or_compile(const EntryKey& key, const BuildRequest& request, Compiler& compiler, const CompilerIdentity& identity,
-                                   bool may_hit);
+  Result<Obtained> find_or_build(const EntryKey& key, const BuildRequest& request, Compiler& compiler, const CompilerChoice::Choice& choice,
+                                 bool may_hit);
+  Result<Obtained> build(const EntryKey& key, const BuildRequest& request, Compiler& compiler, const CompilerIdentity& identity, bool may_hit);
   Outcome compile(const EntryKey& key, const BuildRequest& request, Compiler& compiler, const CompilerIdentity& identity);
-  void publish(const Artifact& artifact);
 
-  std::shared_ptr<Store> store_;
+  std::shared_ptr<StoreStack> stores_;
+  std::shared_ptr<CompilerChoice> compilers_;
+  const bool sealed_;
+  std::counting_semaphore<> budget_;
   std::shared_ptr<LiveCounters> counters_;
   Logger logger_;
 
   std::mutex mutex_;
   std::map<EntryKey, ArtifactPointer> built_;
   std::map<EntryKey, std::shared_future<Outcome>> building_;
-  bool store_warned_ = false;
 };
 
 }  // namespace kernwright

@@ -1,22 +1,11 @@
 #include "kernwright/runtime.hpp"
 
-#include <fmt/format.h>
-
 #include "prepare/boundary.hpp"
 #include "prepare/dispatcher.hpp"
 #include "prepare/options.hpp"
 #include "prepare/runtime_state.hpp"
 
 namespace kernwright {
-namespace {
-
-/// Names a prepared kernel: two requests with the same name get the same kernel.
-std::string registry_name(const PrepareRequest& request) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.template_name, request.specialisation.text(), to_string(request.device),
-                     request.tile ? request.tile->text() : "", request.params_bytes, request.after ? request.after->text() : "");
-}
-
-}  // namespace
 
 Result<Runtime> Runtime::create(RuntimeOptions options) {
   return without_exceptions([&]() -> Result<Runtime> {
@@ -49,20 +38,46 @@ std::vector<std::string> Runtime::template_names() const {
 
 Result<Kernel> Runtime::prepare(const PrepareRequest& request) const {
   return without_exceptions([&]() -> Result<Kernel> {
-    const std::string name = registry_name(request);
-    {
-      const std::lock_guard lock(state_->prepared_mutex);
-      if (const auto found = state_->prepared.find(name); found != state_->prepared.end()) return found->second;
-    }
+    if (auto forked = state_->fork_guard.check(); !forked) return fail(std::move(forked.error()));
+    if (auto known = state_->prepared.find(request)) return std::move(*known);
     auto kernel = prepare_kernel(*state_, request);
     if (!kernel) return kernel;
-    const std::lock_guard lock(state_->prepared_mutex);
-    return state_->prepared.emplace(name, *kernel).first->second;
+    return state_->prepared.add(request, *kernel);
   });
 }
 
+std::shared_future<Result<Kernel>> Runtime::prepare_async(PrepareRequest request) const {
+  auto promise = std::make_shared<std::promise<Result<Kernel>>>();
+  std::shared_future<Result<Kernel>> future = promise->get_future().share();
+  if (auto forked = state_->fork_guard.check(); !forked) {
+    promise->set_value(fail(std::move(forked.error())));
+    return future;
+  }
+  if (auto known = state_->prepared.find(request)) {
+    promise->set_value(std::move(*known));
+    return future;
+  }
+  // Not a handle: the state waits for its threads when the last handle goes.
+  State* const state = state_.get();
+  state_->background->add(
+      {.run = [state, promise, asked = std::move(request)] {
+         promise->set_value(without_exceptions([&]() -> Result<Kernel> {
+           auto kernel = prepare_kernel(*state, asked);
+           if (!kernel) return kernel;
+           return state->prepared.add(asked, *kernel);
+         }));
+       },
+       .drop = [promise] {
+         promise->set_value(fail(ErrorCode::unsupported, "the runtime ended before this prepare began"));
+       }});
+  return future;
+}
+
 Result<std::vector<WarmedItem>> Runtime::warm(const WarmRequest& request) const {
-  return without_exceptions([&] { return warm_template(*state_, request); });
+  return without_exceptions([&]() -> Result<std::vector<WarmedItem>> {
+    if (auto forked = state_->fork_guard.check(); !forked) return fail(std::move(forked.error()));
+    return warm_template(*state_, request);
+  });
 }
 
 Counters Runtime::counters() const {
@@ -70,7 +85,16 @@ Counters Runtime::counters() const {
 }
 
 std::filesystem::path Runtime::store_folder() const {
-  return state_->store ? state_->store->folder() : std::filesystem::path{};
+  const auto& store = state_->stores->writable();
+  return store ? store->folder() : std::filesystem::path{};
+}
+
+std::vector<std::filesystem::path> Runtime::store_folders() const {
+  return state_->stores->folders();
+}
+
+bool Runtime::sealed() const noexcept {
+  return state_->options.sealed.value_or(false);
 }
 
 Result<DeviceBuffer> Runtime::allocate(DeviceId device, Bytes size) const {

@@ -38,7 +38,9 @@ Store::Listed listed(FileSystem& files, const std::filesystem::path& store, cons
   if (const auto status = files.status(path)) {
     item.size = status->size;
     item.modified_seconds = status->modified_seconds;
+    item.used_seconds = status->modified_seconds;
   }
+  if (const auto stamp = files.status(stamp_path(store, key))) item.used_seconds = std::max(item.used_seconds, stamp->modified_seconds);
   const auto file = files.read(path, kLargestEntry);
   if (!file) {
     item.problem = file.error().message;
@@ -148,14 +150,19 @@ Result<Store::Cleared> Store::clear() {
     if (auto removed = remove_files(*files_, folder, wanted_with(ending), count, cleared.bytes); !removed) return removed;
     return remove_files(*files_, folder, is_leftover, others, cleared.bytes);
   };
-  const auto shards = files_->list(entries_folder(folder_));
-  if (!shards) return fail(Error(shards.error()));
-  for (const std::string& shard : *shards) {
-    const auto folder = entries_folder(folder_) / shard;
-    const auto status = files_->status(folder);
-    if (!is_shard(shard) || !status || !status->folder) continue;
-    if (auto removed = clear_folder(folder, kEntryEnding, cleared.entries); !removed) return fail(std::move(removed.error()));
-  }
+  std::size_t stamps = 0;
+  const auto clear_shards = [&](const std::filesystem::path& parent, std::string_view ending, std::size_t& count) -> Result<> {
+    const auto shards = files_->list(parent);
+    if (!shards) return fail(Error(shards.error()));
+    for (const std::string& shard : *shards) {
+      const auto status = files_->status(parent / shard);
+      if (!is_shard(shard) || !status || !status->folder) continue;
+      if (auto removed = clear_folder(parent / shard, ending, count); !removed) return removed;
+    }
+    return {};
+  };
+  if (auto removed = clear_shards(entries_folder(folder_), kEntryEnding, cleared.entries); !removed) return fail(std::move(removed.error()));
+  if (auto removed = clear_shards(stamps_folder(folder_), kStampEnding, stamps); !removed) return fail(std::move(removed.error()));
   if (auto removed = clear_folder(fits_folder(folder_), kRecordEnding, cleared.fits); !removed) return fail(std::move(removed.error()));
   if (auto removed = clear_folder(compilers_folder(folder_), kRecordEnding, others); !removed) return fail(std::move(removed.error()));
   return cleared;

@@ -20,6 +20,7 @@ class NvrtcCompiler final : public Compiler {
   /// A limit of 0 or less is none.
   NvrtcCompiler(NvrtcSearch search, double time_limit_seconds, Logger logger);
 
+  [[nodiscard]] std::string_view family() const noexcept override { return "nvrtc"; }
   Result<CompilerIdentity> identity() override;
   Result<CompileOutput> compile(const BuildRequest& request) override;
   Result<ResourceUse> resources(const BuildRequest& request, std::span<const std::byte> binary, std::string_view log) override;

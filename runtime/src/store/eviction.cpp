@@ -1,0 +1,101 @@
+// Which entries leave a store that grew beyond its limit: those that were not used for longest, by the store's own stamps.
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "store/store.hpp"
+#include "store/store_paths.hpp"
+
+namespace kernwright {
+namespace {
+
+// A younger temporary file may be one that another process is still writing.
+constexpr std::int64_t kLeftoverSeconds = 3600;
+
+struct Candidate {
+  std::filesystem::path path;
+  std::string key;
+  std::int64_t used_seconds = 0;
+  Bytes allocated;
+};
+
+/// Every entry with its last use; temporary files that a killed process left behind are removed on the way.
+Result<std::vector<Candidate>> candidates(FileSystem& files, const std::filesystem::path& store, std::int64_t now) {
+  std::vector<Candidate> all;
+  const auto shards = files.list(entries_folder(store));
+  if (!shards) return fail(Error(shards.error()));
+  for (const std::string& shard : *shards) {
+    if (!is_shard(shard)) continue;
+    const auto names = files.list(entries_folder(store) / shard);
+    if (!names) continue;
+    for (const std::string& name : *names) {
+      const auto path = entries_folder(store) / shard / name;
+      const auto status = files.status(path);
+      if (!status || !status->regular_file) continue;
+      if (is_temporary(name) && now - status->modified_seconds > kLeftoverSeconds) {
+        static_cast<void>(files.remove(path));
+        continue;
+      }
+      auto key = key_of(name, kEntryEnding);
+      if (!key) continue;
+      std::int64_t used = status->modified_seconds;
+      if (const auto stamp = files.status(stamp_path(store, *key))) used = std::max(used, stamp->modified_seconds);
+      all.push_back({path, std::move(*key), used, status->allocated});
+    }
+  }
+  std::ranges::sort(all, {}, [](const Candidate& each) { return std::tie(each.used_seconds, each.key); });
+  return all;
+}
+
+}  // namespace
+
+Result<Store::Eviction> Store::evict(Bytes limit, std::int64_t unused_seconds) {
+  if (auto writable = check_writable(); !writable) return fail(std::move(writable.error()));
+  const std::int64_t now = clock_->unix_seconds();
+  const auto all = candidates(*files_, folder_, now);
+  if (!all) return fail(Error(all.error()));
+  Eviction eviction;
+  for (const Candidate& each : *all) eviction.left.count += each.allocated.count;
+  for (const Candidate& each : *all) {
+    if (eviction.left <= limit && now - each.used_seconds < unused_seconds) break;  // the later ones were used later still
+    const auto removed = files_->remove_unless_read(each.path);
+    const bool gone = !removed && removed.error().code == ErrorCode::not_found;  // another process evicts too
+    if (!removed && !gone) return fail(Error(removed.error()));
+    if (removed && !*removed) {
+      ++eviction.in_use;
+      continue;
+    }
+    eviction.left.count -= each.allocated.count;
+    if (gone) continue;
+    static_cast<void>(files_->remove(stamp_path(folder_, each.key)));
+    ++eviction.entries;
+    eviction.bytes.count += each.allocated.count;
+  }
+  return eviction;
+}
+
+Result<Store::Eviction> Store::evict_to(Bytes limit) {
+  return evict(limit, std::numeric_limits<std::int64_t>::max());
+}
+
+Result<Store::Eviction> Store::evict_unused(std::int64_t seconds) {
+  return evict(Bytes{std::numeric_limits<std::uint64_t>::max()}, seconds);
+}
+
+/// Counts what this process adds, so that a publish costs no walk through the folder; other processes' entries are seen by the next walk.
+void Store::keep_within_limit(const std::filesystem::path& published) {
+  if (settings_.limit.count == 0) return;
+  const auto status = files_->status(published);
+  const std::uint64_t added = status ? status->allocated.count : 0;
+  const std::uint64_t before = estimated_.load(std::memory_order_relaxed);
+  if (before != 0 && before + added <= settings_.limit.count) {
+    estimated_.fetch_add(added, std::memory_order_relaxed);
+    return;
+  }
+  // To nine tenths, so that the next publish does not walk again. The first publish only counts.
+  const Bytes target = before == 0 ? settings_.limit : Bytes{settings_.limit.count / 10 * 9};
+  const auto eviction = evict_to(target);
+  estimated_.store(eviction ? std::max<std::uint64_t>(eviction->left.count, 1) : 0, std::memory_order_relaxed);
+}
+
+}  // namespace kernwright
