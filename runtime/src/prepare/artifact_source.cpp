@@ -39,15 +39,16 @@ ArtifactSource::ArtifactSource(Settings settings, std::shared_ptr<LiveCounters> 
       counters_(std::move(counters)),
       logger_(std::move(logger)) {}
 
-Result<Obtained> ArtifactSource::get_or_build(const BuildRequest& request, Compiler& compiler) {
-  return obtain(request, compiler, nullptr);
+Result<Obtained> ArtifactSource::get_or_build(const BuildRequest& request, Compiler& compiler, const std::optional<Tile>& asked) {
+  return obtain(request, compiler, asked, nullptr);
 }
 
 Result<Obtained> ArtifactSource::rebuild(const BuildRequest& request, Compiler& compiler, const ArtifactPointer& refused) {
-  return obtain(request, compiler, refused);
+  return obtain(request, compiler, std::nullopt, refused);
 }
 
-Result<Obtained> ArtifactSource::obtain(const BuildRequest& request, Compiler& compiler, const ArtifactPointer& refused) {
+Result<Obtained> ArtifactSource::obtain(const BuildRequest& request, Compiler& compiler, const std::optional<Tile>& asked,
+                                        const ArtifactPointer& refused) {
   const auto choice = compilers_->choose(compiler);
   if (!choice) return fail(Error(choice.error()));
   const EntryKey key = entry_key(request, choice->identities.front());
@@ -73,7 +74,7 @@ Result<Obtained> ArtifactSource::obtain(const BuildRequest& request, Compiler& c
   }
 
   // Whatever happens, those who wait get an answer and the key is free again.
-  Result<Obtained> obtained = without_exceptions([&] { return find_or_build(key, request, compiler, *choice, refused == nullptr); });
+  Result<Obtained> obtained = without_exceptions([&] { return find_or_build(key, request, compiler, *choice, asked, refused == nullptr); });
   {
     const std::lock_guard lock(mutex_);
     if (obtained) built_.insert_or_assign(key, obtained->artifact);
@@ -84,20 +85,14 @@ Result<Obtained> ArtifactSource::obtain(const BuildRequest& request, Compiler& c
 }
 
 Result<Obtained> ArtifactSource::find_or_build(const EntryKey& key, const BuildRequest& request, Compiler& compiler,
-                                               const CompilerChoice::Choice& choice, bool may_hit) {
+                                               const CompilerChoice::Choice& choice, const std::optional<Tile>& asked, bool may_hit) {
   if (may_hit) {
     if (auto found = stores_->find(request, choice.identities)) return Obtained{std::move(found->artifact), found->source, 0};
   }
   count(counters_->misses);
   if (choice.present) return build(key, request, compiler, choice.identities.front(), may_hit);
-  Error error = miss_error({.request = request, .compilers = choice.identities, .folders = stores_->folders(), .sealed = sealed_});
-  if (sealed_) {
-    count(counters_->sealed_misses);
-  } else {
-    error.code = choice.absence.code;
-    error.message += ". No compiler: " + choice.absence.message;
-  }
-  return fail(std::move(error));
+  if (sealed_) count(counters_->sealed_misses);
+  return fail(miss_error({request, asked, choice.identities, stores_->folders(), sealed_, choice.absence.message}));
 }
 
 Result<Obtained> ArtifactSource::build(const EntryKey& key, const BuildRequest& request, Compiler& compiler,

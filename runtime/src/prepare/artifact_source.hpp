@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <semaphore>
 #include <string>
 
@@ -34,7 +35,8 @@ class ArtifactSource {
   };
   ArtifactSource(Settings settings, std::shared_ptr<LiveCounters> counters, Logger logger);
 
-  Result<Obtained> get_or_build(const BuildRequest& request, Compiler& compiler);
+  /// `asked`: the tile for which plans are obtained, if one was asked for; the error of a miss names it in the command that warms it.
+  Result<Obtained> get_or_build(const BuildRequest& request, Compiler& compiler, const std::optional<Tile>& asked = std::nullopt);
   /// For an artifact that verified but that the driver refused to load: compiles anew and replaces it everywhere, unless another thread
   /// has done so already; then that one's.
   Result<Obtained> rebuild(const BuildRequest& request, Compiler& compiler, const ArtifactPointer& refused);
@@ -42,10 +44,12 @@ class ArtifactSource {
  private:
   using Outcome = Result<ArtifactPointer>;
   /// `refused`: not to be answered again; null: anything goes.
-  Result<Obtained> obtain(const BuildRequest& request, Compiler& compiler, const ArtifactPointer& refused);
+  Result<Obtained> obtain(const BuildRequest& request, Compiler& compiler, const std::optional<Tile>& asked,
+                          const ArtifactPointer& refused);
   Result<Obtained> find_or_build(const EntryKey& key, const BuildRequest& request, Compiler& compiler, const CompilerChoice::Choice& choice,
-                                 bool may_hit);
-  Result<Obtained> build(const EntryKey& key, const BuildRequest& request, Compiler& compiler, const CompilerIdentity& identity, bool may_hit);
+                                 const std::optional<Tile>& asked, bool may_hit);
+  Result<Obtained> build(const EntryKey& key, const BuildRequest& request, Compiler& compiler, const CompilerIdentity& identity,
+                         bool may_hit);
   Outcome compile(const EntryKey& key, const BuildRequest& request, Compiler& compiler, const CompilerIdentity& identity);
 
   std::shared_ptr<StoreStack> stores_;

@@ -1,20 +1,20 @@
 // Threads of the runtime's own for prepare_async: started when first needed, at most so many at once.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 namespace kernwright {
 
-/// Thread-safe. The destructor finishes what runs and drops what has not begun.
+/// Thread-safe. The destructor finishes what runs and drops what has not begun; it may run on one of the threads itself, where a task held
+/// the last handle of the work's owner.
 class BackgroundWork {
  public:
-  explicit BackgroundWork(std::size_t threads) : most_(threads) {}
+  explicit BackgroundWork(std::size_t threads);
   BackgroundWork(const BackgroundWork&) = delete;
   BackgroundWork& operator=(const BackgroundWork&) = delete;
   ~BackgroundWork();
@@ -27,14 +27,12 @@ class BackgroundWork {
   void add(Task task);
 
  private:
-  void work();
+  struct Queue;
+  static void work(const std::shared_ptr<Queue>& queue);
 
   const std::size_t most_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Task> tasks_;
-  std::size_t idle_ = 0;
-  bool ending_ = false;
+  std::shared_ptr<Queue> queue_;  ///< The threads' as well: one that ends its owner outlives it for a moment.
+  std::mutex threads_mutex_;
   std::vector<std::thread> threads_;
 };
 

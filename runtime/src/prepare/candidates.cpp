@@ -69,7 +69,7 @@ Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const Tem
   if (std::find(planned.begin(), planned.end(), tiles.front()) == planned.end()) planned.push_back(tiles.front());
   auto request = plans_request(definition, specialisation, planned, target);
   if (!request) return fail(std::move(request.error()));
-  auto obtained = state.artifacts->get_or_build(*request, compiler);
+  auto obtained = state.artifacts->get_or_build(*request, compiler, asked);
   if (!obtained) return fail(std::move(obtained.error()));
 
   std::vector<Candidate> candidates;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "artifact.hpp"
@@ -11,12 +13,14 @@ namespace kernwright {
 
 struct Miss {
   const BuildRequest& request;
+  const std::optional<Tile>& asked;             ///< For plans: the tile that they were obtained for.
   std::span<const CompilerIdentity> compilers;  ///< Whose entries would have counted.
   std::vector<std::filesystem::path> folders;   ///< The stores that were asked.
   bool sealed = false;
+  std::string absence;  ///< Unless sealed: why there is no compiler.
 };
 
-/// sealed_miss.
+/// sealed_miss, or compiler_unavailable.
 Error miss_error(const Miss& miss);
 
 }  // namespace kernwright

@@ -2,6 +2,7 @@
 
 #include "prepare/boundary.hpp"
 #include "prepare/dispatcher.hpp"
+#include "prepare/in_background.hpp"
 #include "prepare/options.hpp"
 #include "prepare/runtime_state.hpp"
 
@@ -47,30 +48,9 @@ Result<Kernel> Runtime::prepare(const PrepareRequest& request) const {
 }
 
 std::shared_future<Result<Kernel>> Runtime::prepare_async(PrepareRequest request) const {
-  auto promise = std::make_shared<std::promise<Result<Kernel>>>();
-  std::shared_future<Result<Kernel>> future = promise->get_future().share();
-  if (auto forked = state_->fork_guard.check(); !forked) {
-    promise->set_value(fail(std::move(forked.error())));
-    return future;
-  }
-  if (auto known = state_->prepared.find(request)) {
-    promise->set_value(std::move(*known));
-    return future;
-  }
-  // Not a handle: the state waits for its threads when the last handle goes.
-  State* const state = state_.get();
-  state_->background->add(
-      {.run = [state, promise, asked = std::move(request)] {
-         promise->set_value(without_exceptions([&]() -> Result<Kernel> {
-           auto kernel = prepare_kernel(*state, asked);
-           if (!kernel) return kernel;
-           return state->prepared.add(asked, *kernel);
-         }));
-       },
-       .drop = [promise] {
-         promise->set_value(fail(ErrorCode::unsupported, "the runtime ended before this prepare began"));
-       }});
-  return future;
+  if (auto forked = state_->fork_guard.check(); !forked) return answered<Kernel>(fail(std::move(forked.error())));
+  if (auto known = state_->prepared.find(request)) return answered<Kernel>(std::move(*known));
+  return in_background<Kernel>(*state_, [asked = std::move(request)](const Runtime& runtime) { return runtime.prepare(asked); });
 }
 
 Result<std::vector<WarmedItem>> Runtime::warm(const WarmRequest& request) const {

@@ -44,7 +44,7 @@ class Lazy {
 };
 
 /// Thread-safe. Tests make one with their own file system, clock and backends.
-struct Runtime::State {
+struct Runtime::State : std::enable_shared_from_this<Runtime::State> {
   RuntimeOptions options;  ///< Resolved.
   Logger logger;
   std::shared_ptr<FileSystem> files;

@@ -49,7 +49,7 @@ Result<std::vector<Candidate>> candidates(FileSystem& files, const std::filesyst
 
 }  // namespace
 
-Result<Store::Eviction> Store::evict(Bytes limit, std::int64_t unused_seconds) {
+Result<Store::Eviction> Store::evict(Bytes limit, std::int64_t unused_seconds, const std::filesystem::path& spared) {
   if (auto writable = check_writable(); !writable) return fail(std::move(writable.error()));
   const std::int64_t now = clock_->unix_seconds();
   const auto all = candidates(*files_, folder_, now);
@@ -58,6 +58,7 @@ Result<Store::Eviction> Store::evict(Bytes limit, std::int64_t unused_seconds) {
   for (const Candidate& each : *all) eviction.left.count += each.allocated.count;
   for (const Candidate& each : *all) {
     if (eviction.left <= limit && now - each.used_seconds < unused_seconds) break;  // the later ones were used later still
+    if (each.path == spared) continue;
     const auto removed = files_->remove_unless_read(each.path);
     const bool gone = !removed && removed.error().code == ErrorCode::not_found;  // another process evicts too
     if (!removed && !gone) return fail(Error(removed.error()));
@@ -75,11 +76,11 @@ Result<Store::Eviction> Store::evict(Bytes limit, std::int64_t unused_seconds) {
 }
 
 Result<Store::Eviction> Store::evict_to(Bytes limit) {
-  return evict(limit, std::numeric_limits<std::int64_t>::max());
+  return evict(limit, std::numeric_limits<std::int64_t>::max(), {});
 }
 
 Result<Store::Eviction> Store::evict_unused(std::int64_t seconds) {
-  return evict(Bytes{std::numeric_limits<std::uint64_t>::max()}, seconds);
+  return evict(Bytes{std::numeric_limits<std::uint64_t>::max()}, seconds, {});
 }
 
 /// Counts what this process adds, so that a publish costs no walk through the folder; other processes' entries are seen by the next walk.
@@ -94,7 +95,7 @@ void Store::keep_within_limit(const std::filesystem::path& published) {
   }
   // To nine tenths, so that the next publish does not walk again. The first publish only counts.
   const Bytes target = before == 0 ? settings_.limit : Bytes{settings_.limit.count / 10 * 9};
-  const auto eviction = evict_to(target);
+  const auto eviction = evict(target, std::numeric_limits<std::int64_t>::max(), published);
   estimated_.store(eviction ? std::max<std::uint64_t>(eviction->left.count, 1) : 0, std::memory_order_relaxed);
 }
 

@@ -32,7 +32,7 @@ struct StoreSettings {
   StoreAccess access = StoreAccess::read_write;
   /// Whether other users' processes write here too: who owns the folder is then not asked, and folders get the umask's rights, not 0700.
   bool shared = false;
-  Bytes limit;  ///< Of all entries, in allocated blocks; 0: none. Publishing beyond it removes the least recently used.
+  Bytes limit{};  ///< Of all entries, in allocated blocks; 0: none. Publishing beyond it removes the least recently used.
 };
 
 /// Thread-safe; several processes may use one folder. Nothing is created before the first write.
@@ -64,7 +64,7 @@ class Store {
     Bytes size;
     std::int64_t modified_seconds = 0;  ///< When it was written, since the epoch.
     std::int64_t used_seconds = 0;      ///< When it was last read, as fine as an hour; modified_seconds where it never was.
-    ArtifactPointer artifact;  ///< Header fields, log and sources, the binary from show() only; null where the entry is bad.
+    ArtifactPointer artifact;           ///< Header fields, log and sources, the binary from show() only; null where the entry is bad.
     std::string problem;
   };
   /// Every entry, sorted by key; bad ones too. Reads and verifies each.
@@ -97,14 +97,15 @@ class Store {
   Result<> publish_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
   void stamp(const EntryKey& key) noexcept;
   void keep_within_limit(const std::filesystem::path& published);
-  Result<Eviction> evict(Bytes limit, std::int64_t unused_seconds);
+  /// `spared` stays whatever its age.
+  Result<Eviction> evict(Bytes limit, std::int64_t unused_seconds, const std::filesystem::path& spared);
 
   std::filesystem::path folder_;
   std::shared_ptr<FileSystem> files_;
   std::shared_ptr<Clock> clock_;
   StoreSettings settings_;
-  std::atomic<bool> own_{false};                 ///< The folder was seen to be this user's.
-  std::atomic<std::uint64_t> estimated_{0};      ///< What entries take; 0: not counted yet.
+  std::atomic<bool> own_{false};             ///< The folder was seen to be this user's.
+  std::atomic<std::uint64_t> estimated_{0};  ///< What entries take; 0: not counted yet.
 };
 
 /// The writable store's folder by the rules of docs/cache.md: the setting, KERNWRIGHT_CACHE_DIR, XDG_CACHE_HOME/kernwright,

@@ -137,6 +137,7 @@ Result<std::vector<CompilerIdentity>> Store::compilers() {
 }
 
 Result<Store::Cleared> Store::clear() {
+  if (auto writable = check_writable(); !writable) return fail(std::move(writable.error()));
   Cleared cleared;
   const std::int64_t now = clock_->unix_seconds();
   std::size_t others = 0;
@@ -161,7 +162,8 @@ Result<Store::Cleared> Store::clear() {
     }
     return {};
   };
-  if (auto removed = clear_shards(entries_folder(folder_), kEntryEnding, cleared.entries); !removed) return fail(std::move(removed.error()));
+  if (auto removed = clear_shards(entries_folder(folder_), kEntryEnding, cleared.entries); !removed)
+    return fail(std::move(removed.error()));
   if (auto removed = clear_shards(stamps_folder(folder_), kStampEnding, stamps); !removed) return fail(std::move(removed.error()));
   if (auto removed = clear_folder(fits_folder(folder_), kRecordEnding, cleared.fits); !removed) return fail(std::move(removed.error()));
   if (auto removed = clear_folder(compilers_folder(folder_), kRecordEnding, others); !removed) return fail(std::move(removed.error()));
