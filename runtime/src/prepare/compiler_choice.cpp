@@ -39,7 +39,14 @@ CompilerChoice::CompilerChoice(std::shared_ptr<StoreStack> stores, bool sealed, 
     : stores_(std::move(stores)), sealed_(sealed), pick_(std::move(pick)) {}
 
 Result<std::vector<CompilerIdentity>> CompilerChoice::listed(std::string_view family) {
-  std::vector<CompilerIdentity> all = stores_->compilers(family);
+  const std::lock_guard lock(mutex_);
+  if (const auto known = listed_.find(family); known != listed_.end()) return known->second;
+  auto picked = pick(stores_->compilers(family));
+  if (picked && !picked->empty()) listed_.emplace(family, *picked);
+  return picked;
+}
+
+Result<std::vector<CompilerIdentity>> CompilerChoice::pick(std::vector<CompilerIdentity> all) const {
   if (!pick_ || all.empty()) return all;
   std::vector<CompilerIdentity> meant;
   std::ranges::copy_if(all, std::back_inserter(meant), [&](const CompilerIdentity& each) { return is_meant(each, *pick_); });

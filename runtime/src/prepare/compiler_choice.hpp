@@ -1,6 +1,8 @@
 // Which compilers' entries count: the present compiler's, or, where nothing may or can be compiled, those that the stores list.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,16 +25,19 @@ class CompilerChoice {
     bool present = false;                      ///< The compiler is there and may be used.
     Error absence;                             ///< Why it is not, unless sealed.
   };
-  /// Sealed, the compiler is not even looked for. Errors: compiler_unavailable where there is none and no store lists any; not_found,
+  /// Sealed, the compiler is not even looked for. What the stores list is read once. Errors: compiler_unavailable where there is none and no store lists any; not_found,
   /// invalid_argument where `pick` names none or several; sealed_miss where the runtime is sealed and no store lists a compiler.
   Result<Choice> choose(Compiler& compiler);
 
  private:
   Result<std::vector<CompilerIdentity>> listed(std::string_view family);
+  [[nodiscard]] Result<std::vector<CompilerIdentity>> pick(std::vector<CompilerIdentity> all) const;
 
   std::shared_ptr<StoreStack> stores_;
   bool sealed_;
   std::optional<std::string> pick_;
+  std::mutex mutex_;
+  std::map<std::string, std::vector<CompilerIdentity>, std::less<>> listed_;  ///< By family, once any was listed.
 };
 
 }  // namespace kernwright
