@@ -1,0 +1,24 @@
+// The paged KV kernels on the device.
+#include <doctest/doctest.h>
+
+#include "cases/paged_kv_case.hpp"
+#include "gpu/gpu_fixture.hpp"
+
+using namespace kernwright;
+using namespace kernwright::cases;
+using gpu::kDevice;
+
+TEST_CASE("gpu paged KV: translation, writes and moves, every page size and multiplier") {
+  const Runtime runtime = gpu::runtime();
+  for (const PagedKvCase& c : paged_kv_cases()) {
+    CAPTURE(c.text());
+    block_tables_are_right(runtime, kDevice, c);
+    block_tables_agree_with_token_indices(runtime, kDevice, c);
+    token_indices_are_right(runtime, kDevice, c);
+    translation_in_place_is_right(runtime, kDevice, c);
+    write_locations_are_right(runtime, kDevice, c);
+    rows_land_where_they_should(runtime, kDevice, c);
+  }
+  for (const int page_size : {1, 16, 64, 128}) a_null_table_changes_nothing(runtime, kDevice, page_size);
+  pages_move_and_are_zeroed(runtime, kDevice);
+}
