@@ -73,6 +73,7 @@ class Backend {
   virtual Result<void*> create_event(DeviceId device) = 0;
   virtual void destroy_event(DeviceId device, void* event) noexcept = 0;
   virtual Result<> record_event(DeviceId device, void* event, StreamHandle stream) = 0;
+  virtual Result<> enqueue_wait(DeviceId device, StreamHandle stream, void* event) = 0;
   virtual Result<double> elapsed_milliseconds(DeviceId device, void* start, void* stop) = 0;
 };
 

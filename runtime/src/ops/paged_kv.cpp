@@ -250,7 +250,7 @@ Result<> PagedKv::write_locations(const TensorView& in, const TensorView& out, c
 Result<> PagedKv::write_rows(const TensorView& latent, const TensorView& rope, const TensorView& locations, bool dense,
                              const TensorView& view, const TensorView& v2p, StreamHandle stream) const {
   const PagedKvOptions& options = state_->options;
-  const std::int64_t granule = kVectorBytes / (options.dtype == DType::u8 ? 1 : 2);
+  const std::int64_t granule = kVectorBytes / element_bytes(options.dtype);
   const auto rows = [&](std::string_view name, std::span<const std::int64_t> shape) {
     return TensorRule{name, options.dtype, shape, false, granule, kVectorBytes};
   };

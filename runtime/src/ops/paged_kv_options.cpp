@@ -24,10 +24,6 @@ bool is_integer(DType dtype) {
   return dtype == DType::i32 || dtype == DType::i64;
 }
 
-int row_element_bytes(DType dtype) {
-  return dtype == DType::u8 ? 1 : 2;
-}
-
 }  // namespace
 
 Result<> check_options(const PagedKvOptions& options) {
@@ -60,7 +56,7 @@ Result<> check_options(const PagedKvOptions& options) {
   if (options.dtype != DType::bf16 && options.dtype != DType::f16 && options.dtype != DType::u8) {
     return refuse("dtype", std::string(to_string(options.dtype)), "bf16, f16 or u8");
   }
-  const int granule = kVectorBytes / row_element_bytes(options.dtype);
+  const int granule = kVectorBytes / static_cast<int>(element_bytes(options.dtype));
   const auto width = [&](std::string_view name, int value, int smallest) -> Result<> {
     if (value >= smallest && value <= kLargestWidth && value % granule == 0) return {};
     return refuse(name, std::to_string(value),
