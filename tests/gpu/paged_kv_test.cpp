@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "cases/paged_kv_case.hpp"
+#include "cases/unified_pool_model.hpp"
 #include "gpu/gpu_fixture.hpp"
 
 using namespace kernwright;
@@ -21,4 +22,10 @@ TEST_CASE("gpu paged KV: translation, writes and moves, every page size and mult
   }
   for (const int page_size : {1, 16, 64, 128}) a_null_table_changes_nothing(runtime, kDevice, page_size);
   pages_move_and_are_zeroed(runtime, kDevice);
+}
+
+TEST_CASE("gpu unified pool: random operations, every live byte checked") {
+  const Runtime runtime = gpu::runtime();
+  pool_keeps_every_byte(runtime, kDevice, {Compaction::eager, 5000, 30, 1});
+  pool_keeps_every_byte(runtime, kDevice, {Compaction::deferred, 5000, 30, 2});
 }
