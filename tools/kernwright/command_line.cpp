@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "bench_sparse_mla.hpp"
 #include "cache.hpp"
 #include "console.hpp"
 #include "doctor.hpp"
@@ -72,6 +73,43 @@ void add_run(CLI::App& app, RunSparseMlaOptions& options, Action& action) {
   command->add_flag("--check", options.check, "Compare with the CPU reference; exit code 1 where the output is wrong");
   add_output_options(*command, options.output, true);
   command->callback([&] { action = [&] { return run_sparse_mla(options); }; });
+}
+
+void add_bench(CLI::App& app, BenchSparseMlaOptions& options, Action& action) {
+  CLI::App* const bench = app.add_subcommand("bench", "Measure an operation over a list of shapes");
+  bench->require_subcommand(1);
+  CLI::App* const command = bench->add_subcommand("sparse-mla",
+                                                  "Time sparse MLA prefill, everything from the indices to the output. Each shape is "
+                                                  "checked against the CPU reference before it is timed;\n"
+                                                  "exit code 1 where one is wrong. Inputs are rotated past the L2 cache, and each "
+                                                  "measurement is made twice: control says how far they differ.");
+  CLI::Option* const shapes = command->add_option("--shapes", options.shapes, "Requests x tokens, comma-separated, e.g. 1x8192,4x2048");
+  CLI::Option* const churn = command->add_option(
+      "--churn", options.churns, "Shares of its rows that a token replaces, comma-separated (default 0.02,0.05,0.10 on a GPU)");
+  CLI::Option* const rows =
+      command
+          ->add_option("--spread-rows", options.spread_rows,
+                       "KV rows of one more point, whose selections are spread over them (default 131072 on a GPU; 0: none)")
+          ->check(CLI::Range(std::int64_t{0}, std::int64_t{2'147'483'647}));
+  CLI::Option* const heads = command->add_option("--heads", options.heads, "Query heads")->check(CLI::Range(1, 128))->capture_default_str();
+  CLI::Option* const topk =
+      command->add_option("--topk", options.topk, "K (default 2048 on a GPU, 32 on host)")->check(CLI::Range(1, 4096));
+  CLI::Option* const input = command->add_option("--input", options.inputs, "safetensors files as for run, in place of generated shapes");
+  for (CLI::Option* generated : {shapes, churn, rows, heads, topk}) generated->excludes(input);
+  command->add_option("--union", options.union_word, "auto, 0 (off), 2, 4, 8, 16")->capture_default_str();
+  command->add_option("--tile", options.tile, "Tile of the attention kernel (default: from the tuning tables)");
+  command->add_option("--target", options.target, "auto, host, or the target of a device here (default: auto)");
+  command->add_flag("--deterministic", options.deterministic, "One token at a time");
+  command->add_option("--repetitions", options.repetitions, "Timed runs a point (default 15 on a GPU, 3 on host)")
+      ->check(CLI::Range(1, 100'000));
+  command->add_option("--seed", options.seed, "Seed of the generated inputs")->capture_default_str();
+  command
+      ->add_option("--peak-tflops", options.peak_tflops, "bf16 rate for the floor (default: as measured on this kind of device, if known)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--peak-tbps", options.peak_tbps, "Memory rate for the floor, TB/s (default likewise)")->check(CLI::PositiveNumber);
+  command->add_option("--json", options.json_file, "Write every sample to a JSON file; - for stdout, in place of the table");
+  command->add_flag("--quiet", options.output.quiet, "No progress, notes or warnings on stderr; errors still");
+  command->callback([&] { action = [&] { return bench_sparse_mla(options); }; });
 }
 
 void add_warm(CLI::App& app, WarmOptions& options, Action& action) {
@@ -150,6 +188,8 @@ int run_command_line(int argc, const char* const* argv) {
   doctor_command->callback([&] { action = [&] { return doctor(doctor_output); }; });
   RunSparseMlaOptions run_options;
   add_run(app, run_options, action);
+  BenchSparseMlaOptions bench_options;
+  add_bench(app, bench_options, action);
   WarmOptions warm_options;
   add_warm(app, warm_options, action);
   CacheOptions cache_options;
