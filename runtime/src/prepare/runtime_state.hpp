@@ -17,6 +17,7 @@
 #include "platform/logger.hpp"
 #include "prepare/artifact_source.hpp"
 #include "prepare/counting.hpp"
+#include "prepare/launch_record.hpp"
 #include "store/store.hpp"
 #include "templates/template_set.hpp"
 #include "tuning/tuning_table.hpp"
@@ -50,6 +51,7 @@ struct Runtime::State {
   std::shared_ptr<Backend> host;
   std::shared_ptr<LiveCounters> counters;
   std::unique_ptr<ArtifactSource> artifacts;
+  LaunchRecord launch_record;
 
   static std::shared_ptr<State> create(RuntimeOptions resolved);
 

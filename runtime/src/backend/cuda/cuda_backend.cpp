@@ -15,8 +15,8 @@ std::shared_ptr<Backend> make_cuda_backend(const RuntimeOptions& options, Logger
 CudaBackend::CudaBackend(const RuntimeOptions& options, Logger logger)
     : driver_path_(options.cuda_driver),
       shared_memory_limit_(options.shared_memory_limit),
-      compiler_(
-          std::make_unique<NvrtcCompiler>(NvrtcSearch::from_process(options), options.compile_time_limit_seconds, std::move(logger))) {}
+      compiler_(std::make_unique<NvrtcCompiler>(NvrtcSearch::from_process(options), options.compile_time_limit_seconds, std::move(logger),
+                                                options.compiles_at_once)) {}
 
 Result<std::shared_ptr<const CudaBackend::Devices>> CudaBackend::opened() {
   const std::lock_guard lock(mutex_);

@@ -17,8 +17,8 @@ namespace kernwright {
 /// compile, or where its files do not tell its version. Thread-safe; a failure to find or open is not kept.
 class NvrtcCompiler final : public Compiler {
  public:
-  /// A limit of 0 or less is none.
-  NvrtcCompiler(NvrtcSearch search, double time_limit_seconds, Logger logger);
+  /// A limit of 0 or less is none; as many compiles at once as the machine bears where that number is 0 or less.
+  NvrtcCompiler(NvrtcSearch search, double time_limit_seconds, Logger logger, int compiles_at_once = 0);
 
   Result<CompilerIdentity> identity() override;
   Result<CompileOutput> compile(const BuildRequest& request) override;
@@ -37,13 +37,15 @@ class NvrtcCompiler final : public Compiler {
  private:
   Result<Installation> locate();                                             // under mutex_
   Result<std::shared_ptr<const Nvrtc>> open_library(const NvrtcFile& file);  // under mutex_
+  std::counting_semaphore<>& slots();
 
   NvrtcSearch search_;
   double time_limit_seconds_;
   Logger logger_;
-  std::counting_semaphore<> slots_;  // compiles at once: each takes 80 to 240 MB
+  int compiles_at_once_;
   std::mutex mutex_;
-  std::optional<Installation> installation_;  // guarded by mutex_, as are the next three
+  std::optional<std::counting_semaphore<>> slots_;  // guarded by mutex_, as are the next four; made by the first compile
+  std::optional<Installation> installation_;
   std::shared_ptr<const Nvrtc> library_;
   DynamicLibrary builtins_;
   bool ready_ = false;  // library and builtins are open and match the identity
