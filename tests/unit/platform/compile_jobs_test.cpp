@@ -137,7 +137,8 @@ TEST_CASE("compile jobs: a container sees its group as the mount's top") {
   CHECK(machine.jobs().count == 3);
   machine.group("0::/kubepods/pod1/inner\n");
   CHECK(machine.jobs().count == 2);
-  // Groups that the mount does not show: its top is the nearest there is.
+  // Groups that the mount does not show: its top is the nearest there is. pod12 is not pod1's 2.
+  machine.file("sys/2/cpu.max", "100000 100000\n");
   for (const char* elsewhere : {"0::/kubepods/pod12\n", "0::/\n", "0::/../../inner\n"}) {
     machine.group(elsewhere);
     CHECK(machine.jobs().count == 3);

@@ -154,7 +154,11 @@ TEST_CASE("warm: what is asked for twice is built once and said once") {
   const Watched watched;
   WarmRequest smaller = scale(1);
   smaller.tile = *Tile::parse("plain:m1n40s1w1");  // its fall-backs are those of the whole order
-  const WarmSummary summary = warmed(watched.runtime, {scale(1), smaller, scale(1)}, jobs(3));
+  WarmOptions options = jobs(3);
+  std::set<std::pair<bool, std::size_t>> totals;
+  options.progress = [&](const WarmProgress& now) { totals.emplace(now.planning, now.total); };
+  const WarmSummary summary = warmed(watched.runtime, {scale(1), smaller, scale(1)}, options);
+  CHECK(totals == std::set<std::pair<bool, std::size_t>>{{true, 2}, {false, 3}});
   CHECK(summary.built == 3);
   CHECK(summary.hit == 0);
   CHECK(summary.skipped == 1);

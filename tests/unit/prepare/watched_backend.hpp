@@ -51,7 +51,7 @@ class WatchedCompiler final : public Compiler {
     if (request.kind == ArtifactKind::plans) {
       for (const Tile& tile : request.tiles) words += tile.text();
     }
-    const std::lock_guard lock(bytes_mutex_);
+    const std::lock_guard lock(bytes_mutex());
     auto& known = bytes()[words];
     if (known.binary.empty()) {
       BuildRequest for_host = request;
@@ -70,7 +70,10 @@ class WatchedCompiler final : public Compiler {
   std::shared_ptr<Backend> host_;
   mutable std::mutex mutex_;
   std::vector<std::string> seen_;
-  static inline std::mutex bytes_mutex_;
+  static std::mutex& bytes_mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
 };
 
 /// Passes everything but the compiler on to the host backend.

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <barrier>
-#include <mutex>
 #include <stdexcept>
 #include <vector>
 
@@ -28,7 +27,6 @@ TEST_CASE("work pool: every job is done once, whatever the number of threads") {
 }
 
 TEST_CASE("work pool: jobs begin in order") {
-  std::mutex mutex;
   std::vector<std::size_t> order;
   run_jobs(1, 5, never, [&](std::size_t i) { order.push_back(i); });
   CHECK(order == std::vector<std::size_t>{0, 1, 2, 3, 4});
