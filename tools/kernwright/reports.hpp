@@ -46,6 +46,8 @@ struct WarmReport {
   WarmSummary summary;
   double cpu_seconds = 0;  ///< User and system, compilers that were started included.
   int signal = 0;          ///< Not 0: the one that ended it early.
+  /// The share of its time that each of the jobs kept a core busy.
+  [[nodiscard]] double busy() const { return summary.seconds > 0 ? cpu_seconds / (summary.seconds * summary.jobs) : 0; }
 };
 
 struct CacheEntryReport {

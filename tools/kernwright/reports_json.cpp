@@ -159,6 +159,7 @@ std::string json_of(const WarmReport& report) {
                    {"jobs_reason", report.jobs_reason},
                    {"seconds", summary.seconds},
                    {"cpu_seconds", report.cpu_seconds},
+                   {"busy", report.busy()},
                    {"items", std::move(items)}});
 }
 

@@ -127,8 +127,8 @@ std::string text_of(const WarmReport& report) {
   if (report.signal != 0) {
     text += fmt::format("interrupted: {} kernels were not begun; the same command goes on from here\n", summary.not_begun);
   }
-  text += fmt::format("in {}, {} of processor time, {} at once ({})\n", format_milliseconds(summary.seconds * 1000),
-                      format_milliseconds(report.cpu_seconds * 1000), summary.jobs, report.jobs_reason);
+  text += fmt::format("in {}, {} at once ({}), each core {:.0f}% busy\n", format_milliseconds(summary.seconds * 1000), summary.jobs,
+                      report.jobs_reason, report.busy() * 100);
   text += fmt::format("store: {}\n", report.store);
   if (summary.not_stored > 0) text += fmt::format("The store took {} of the artifacts not: see the warning for why.\n", summary.not_stored);
   return text;

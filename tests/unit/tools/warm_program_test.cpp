@@ -93,6 +93,8 @@ TEST_CASE("command line: warm reads a launch list, and a second run hits all of 
   CHECK(built["jobs"] >= 1);
   CHECK(built["seconds"] > 0);
   CHECK(built["cpu_seconds"] > 0);
+  CHECK(built["busy"].get<double>() ==
+        doctest::Approx(built["cpu_seconds"].get<double>() / (built["seconds"].get<double>() * built["jobs"].get<int>())));
   CHECK(shop.entries() == 48);
   // Plain lines, since stderr is a file: one for each kernel that was worked on, the last without a time left.
   CHECK(std::ranges::count(first.err, '\n') == 36);
@@ -284,6 +286,21 @@ TEST_CASE("command line: warm --write-list writes what it would warm, and the do
   CHECK_CONTAINS(kernwright_program({"warm", "--target", "sm_80", "--heads", "3-4", "--union", "2", "--write-list", "-"}).out,
                  "heads = 4 }");
   CHECK(kernwright_program({"warm", "--target", "host", "--write-list", "/nonexistent/folder/list.toml"}).exit_code == 2);
+}
+
+TEST_CASE("command line: the launch list that the documentation shows is one") {
+  const std::string page = read_file(std::filesystem::path(KERNWRIGHT_SOURCE_FOLDER) / "docs" / "cache.md");
+  const std::string fence = "```toml\n";
+  const std::size_t begin = page.find(fence, page.find("### Launch lists"));
+  REQUIRE(begin != std::string::npos);
+  const TemporaryFolder folder;
+  const std::string list = (folder.path() / "list.toml").string();
+  write_file(list, page.substr(begin + fence.size(), page.find("```", begin + fence.size()) - begin - fence.size()));
+  const ChildResult result = kernwright_program({"warm", "--list", list, "--write-list", "-"});
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  std::size_t launches = 0;
+  for (std::size_t at = result.out.find("[[launch]]"); at != std::string::npos; at = result.out.find("[[launch]]", at + 1)) ++launches;
+  CHECK(launches == 4);
 }
 
 TEST_CASE("command line: warm for host") {
