@@ -28,7 +28,8 @@ constexpr const char* kEnvironment = R"(Environment:
   KERNWRIGHT_HOST_SHARED_BYTES  shared memory of a block on host
   CXX                           the C++ compiler for host, else g++, else clang++
   KERNWRIGHT_LOG                error, warn, info or debug
-Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 the call's words are off; 3 this machine cannot do it)";
+Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 the call's words are off; 3 this machine cannot do it;
+  130 interrupted)";
 
 /// Runs the subcommand that was chosen.
 using Action = std::function<ExitCode()>;
@@ -112,21 +113,44 @@ void add_bench(CLI::App& app, BenchSparseMlaOptions& options, Action& action) {
   command->callback([&] { action = [&] { return bench_sparse_mla(options); }; });
 }
 
-void add_warm(CLI::App& app, WarmOptions& options, Action& action) {
-  CLI::App* const command =
-      app.add_subcommand("warm", "Compile sparse MLA prefill's kernels into the store, for targets that need not be here; needs no GPU");
-  command->add_option("--target", options.targets,
-                      "Targets, comma-separated: host, sm_80, sm_90a, … (needed unless KERNWRIGHT_TARGET is set)");
-  command->add_option("--heads", options.heads, "Head counts, comma-separated, 1 to 128")->capture_default_str();
-  command
-      ->add_option("--union", options.unions,
-                   "Unions, comma-separated: auto (what an op would choose for the target), 0 (off), 2, 4, 8, 16")
-      ->capture_default_str();
-  command->add_option("--jobs", options.jobs, "Specialisations built at once (default: one a core; NVRTC runs at most 16)")
+void add_warm(CLI::App& app, WarmWords& words, Action& action) {
+  CLI::App* const command = app.add_subcommand("warm",
+                                               "Compile kernels into the store, for targets that need not be here; needs no GPU. Without "
+                                               "--list and --template: those of sparse MLA\n"
+                                               "prefill with the given heads and unions, which as they stand are the default list. What is "
+                                               "in the store already is not compiled again.");
+  CLI::Option* const list = command->add_option("--list", words.list, "A launch list (TOML): what to warm, for which targets");
+  CLI::Option* const kernel = command->add_option("--template", words.template_name, "One kernel's template, e.g. sparse_mla/prefill");
+  command->add_option("--specialisation", words.specialisation, "Its constants, e.g. \"heads=8 group_size=8 d_qk=576 dtype=bf16\"")
+      ->needs(kernel);
+  command->add_option("--tile", words.tile, "Its tile, e.g. mma:m64n32s2w8 (default: from the tuning tables)")->needs(kernel);
+  CLI::Option* const heads =
+      command->add_option("--heads", words.heads, "Head counts from 1 to 128, comma-separated, and ranges: 8,16,32 or 1-128")
+          ->capture_default_str();
+  CLI::Option* const unions =
+      command
+          ->add_option("--union", words.unions,
+                       "Unions, comma-separated: auto (what an op would choose for the target), 0 (off), 2, 4, 8, 16")
+          ->capture_default_str();
+  list->excludes(kernel)->excludes(heads)->excludes(unions);
+  kernel->excludes(heads)->excludes(unions);
+  CLI::Option* const targets = command->add_option(
+      "--target", words.targets,
+      "Targets, comma-separated: host, sm_80, sm_90a, … With --list: in place of the list's, and only those of its launches");
+  CLI::Option* const device =
+      command->add_flag("--for-device", words.for_device, "The targets, limits and tuned tiles of the devices that are here")
+          ->excludes(targets);
+  command->add_flag("--no-fallbacks", words.no_fallbacks,
+                    "Only the first tile of each kernel that fits, not those that a step-down would go to");
+  command->add_option("--jobs", words.jobs, "Compiles at once (default: what processors, CPU quota and memory allow)")
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--no-fallbacks", options.no_fallbacks, "Only the first tile of each kernel, not those that a step-down would go to");
-  add_output_options(*command, options.output, true);
-  command->callback([&] { action = [&] { return warm(options); }; });
+  command->add_option("--templates", words.template_folder, "A folder of templates in place of the built-in ones");
+  command
+      ->add_option("--write-list", words.write_list,
+                   "Write what would be warmed as a launch list to this file (-: stdout), and compile nothing")
+      ->excludes(device);
+  add_output_options(*command, words.output, true);
+  command->callback([&] { action = [&] { return warm(words); }; });
 }
 
 struct CacheOptions {
@@ -190,8 +214,8 @@ int run_command_line(int argc, const char* const* argv) {
   add_run(app, run_options, action);
   BenchSparseMlaOptions bench_options;
   add_bench(app, bench_options, action);
-  WarmOptions warm_options;
-  add_warm(app, warm_options, action);
+  WarmWords warm_words;
+  add_warm(app, warm_words, action);
   CacheOptions cache_options;
   add_cache(app, cache_options, action);
 

@@ -8,6 +8,7 @@
 
 #include "kernwright/counters.hpp"
 #include "kernwright/kernel.hpp"
+#include "kernwright/warming.hpp"
 #include "support/sparse_mla_check.hpp"
 
 namespace kernwright::tool {
@@ -38,22 +39,15 @@ struct RunReport {
   Counters counters;
 };
 
-struct WarmItemReport {
-  std::string template_name;
-  std::string specialisation;
-  std::string target;
-  std::string tile;
-  std::string key;
-  std::string status;  ///< "built", "hit", "skipped" or "failed"
-  std::string detail;  ///< Why it was skipped or failed.
-  double compile_ms = 0;
-  ResourceUse resources;
-};
 struct WarmReport {
   std::string store;
-  std::vector<WarmItemReport> items;
-  double seconds = 0;
-  [[nodiscard]] std::int64_t count(std::string_view status) const;
+  std::string list;         ///< What was asked for, for people.
+  std::string jobs_reason;  ///< What decided how many compiles ran at once.
+  WarmSummary summary;
+  double cpu_seconds = 0;  ///< User and system, compilers that were started included.
+  int signal = 0;          ///< Not 0: the one that ended it early.
+  /// The share of its time that each of the jobs kept a core busy.
+  [[nodiscard]] double busy() const { return summary.seconds > 0 ? cpu_seconds / (summary.seconds * summary.jobs) : 0; }
 };
 
 struct CacheEntryReport {

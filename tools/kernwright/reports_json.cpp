@@ -131,25 +131,35 @@ std::string json_of(const RunReport& report) {
 }
 
 std::string json_of(const WarmReport& report) {
+  const WarmSummary& summary = report.summary;
   Json items = Json::array();
-  for (const WarmItemReport& item : report.items) {
+  for (const WarmedItem& item : summary.items) {
     Json json{{"template", item.template_name},
-              {"specialisation", item.specialisation},
-              {"target", item.target},
-              {"tile", item.tile},
+              {"specialisation", item.specialisation.text()},
+              {"target", item.target.name()},
+              {"tile", item.tile.variant.empty() ? "" : item.tile.text()},
               {"key", item.key},
-              {"status", item.status}};
-    if (!item.detail.empty()) json["detail"] = item.detail;
+              {"status", to_string(item.outcome)}};
+    if (!item.reason.empty()) json["detail"] = item.reason;
     json["compile_ms"] = item.compile_ms;
     json["resources"] = resources_json(item.resources);
     items.push_back(std::move(json));
   }
-  return document({{"store", text_or_null(report.store)},
-                   {"built", report.count("built")},
-                   {"hit", report.count("hit")},
-                   {"failed", report.count("failed")},
-                   {"skipped", report.count("skipped")},
-                   {"seconds", report.seconds},
+  return document({{"store", report.store},
+                   {"list", report.list},
+                   {"built", summary.built},
+                   {"hit", summary.hit},
+                   {"failed", summary.failed},
+                   {"skipped", summary.skipped},
+                   {"plans", {{"built", summary.plans_built}, {"hit", summary.plans_hit}}},
+                   {"interrupted", report.signal != 0},
+                   {"not_begun", summary.not_begun},
+                   {"not_stored", summary.not_stored},
+                   {"jobs", summary.jobs},
+                   {"jobs_reason", report.jobs_reason},
+                   {"seconds", summary.seconds},
+                   {"cpu_seconds", report.cpu_seconds},
+                   {"busy", report.busy()},
                    {"items", std::move(items)}});
 }
 

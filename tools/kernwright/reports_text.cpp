@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 
 #include "reports.hpp"
 #include "support/format.hpp"
@@ -70,9 +71,6 @@ std::string part(std::string_view label, std::string_view good, std::string_view
 
 }  // namespace
 
-std::int64_t WarmReport::count(std::string_view status) const {
-  return std::ranges::count_if(items, [status](const WarmItemReport& item) { return item.status == status; });
-}
 std::int64_t CacheReport::bad() const {
   return std::ranges::count_if(entries, [](const CacheEntryReport& entry) { return !entry.problem.empty(); });
 }
@@ -110,15 +108,30 @@ std::string text_of(const RunReport& report) {
 }
 
 std::string text_of(const WarmReport& report) {
+  const WarmSummary& summary = report.summary;
   std::string text;
-  for (const WarmItemReport& item : report.items) {
-    text += fmt::format("{:<8} {:<8} {} {} {}{}\n", item.status, item.target, item.template_name, item.specialisation, item.tile,
-                        item.status == "built" ? fmt::format("  {}", format_milliseconds(item.compile_ms)) : "");
-    if (!item.detail.empty()) text += fmt::format("         {}\n", item.detail);
+  std::map<std::string, int> skipped;  // the same tile is too large for many specialisations, in the same words
+  for (const WarmedItem& item : summary.items) {
+    if (item.outcome == WarmOutcome::failed) {
+      text += fmt::format("failed   {} {} {} {}\n         {}\n", item.target.name(), item.template_name, item.specialisation.text(),
+                          item.tile.variant.empty() ? "" : item.tile.text(), item.reason);
+    } else if (item.outcome == WarmOutcome::skipped) {
+      ++skipped[fmt::format("{} {} {}: {}", item.target.name(), item.template_name, item.tile.text(), item.reason)];
+    }
   }
-  text += fmt::format("{} built, {} hit, {} skipped (above the target's limits), {} failed in {}\n", report.count("built"),
-                      report.count("hit"), report.count("skipped"), report.count("failed"), format_milliseconds(report.seconds * 1000));
-  text += fmt::format("store: {}\n", report.store.empty() ? "none: nothing was kept" : report.store);
+  for (const auto& [what, count] : skipped)
+    text += fmt::format("skipped  {}{}\n", what, count > 1 ? fmt::format(" ({} kernels)", count) : "");
+  text +=
+      fmt::format("{}\n{} kernels: {} built, {} hit, {} skipped (above the target's limits), {} failed; {} plan tables: {} built, {} hit\n",
+                  report.list, summary.items.size() + summary.not_begun, summary.built, summary.hit, summary.skipped, summary.failed,
+                  summary.plans_built + summary.plans_hit, summary.plans_built, summary.plans_hit);
+  if (report.signal != 0) {
+    text += fmt::format("interrupted: {} kernels were not begun; the same command goes on from here\n", summary.not_begun);
+  }
+  text += fmt::format("in {}, {} at once ({}), each core {:.0f}% busy\n", format_milliseconds(summary.seconds * 1000), summary.jobs,
+                      report.jobs_reason, report.busy() * 100);
+  text += fmt::format("store: {}\n", report.store);
+  if (summary.not_stored > 0) text += fmt::format("The store took {} of the artifacts not: see the warning for why.\n", summary.not_stored);
   return text;
 }
 

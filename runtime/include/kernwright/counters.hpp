@@ -18,6 +18,7 @@ struct Counters {
   double compile_seconds = 0;
   std::uint64_t waits = 0;        ///< Requests that waited for another thread's build of the same key.
   std::uint64_t lock_waits = 0;   ///< Builds that waited for another process's build of the same key.
+  std::uint64_t lock_failures = 0;  ///< Builds that went on without a lock: it could not be had, or not in time.
   std::uint64_t bad_entries = 0;  ///< Store entries that did not verify and counted as misses.
   std::uint64_t step_downs = 0;   ///< Candidates passed over because they did not fit.
   std::uint64_t fits_read = 0;

@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "kernwright/log.hpp"
 #include "kernwright/result.hpp"
 #include "kernwright/template_source.hpp"
+#include "kernwright/warming.hpp"
 
 namespace kernwright {
 
@@ -52,7 +54,6 @@ struct RuntimeOptions {
   /// Which of the compilers that stores list counts where none is used: "nvrtc 13.0", "13.0", or digits of its record's name. Else
   /// KERNWRIGHT_COMPILER, else all, the newest first.
   std::optional<std::string> compiler;
-  int compiles_at_once = 0;                   ///< In this process; 0: one a core, at most 16. Each takes 80 to 240 MB.
   double lock_wait_limit_seconds = 130;       ///< How long one process waits for another's build of the same key before it builds as well.
   std::optional<std::filesystem::path> template_folder;  ///< Replaces the embedded templates by a folder laid out like kernel_templates/.
   std::optional<std::filesystem::path> tuning_folder;    ///< Tables read before the embedded ones. Else KERNWRIGHT_TUNING_DIR.
@@ -62,6 +63,8 @@ struct RuntimeOptions {
   std::optional<Bytes> shared_memory_limit;  ///< Lowers every device's opt-in limit: proves tiles of smaller devices on larger ones.
   /// One NVRTC compile is cancelled after it, where NVRTC has nvrtcSetFlowCallback (CUDA 12.8); an older one compiles without a limit.
   double compile_time_limit_seconds = 120;
+  /// Compiles at once in this runtime, each taking up to 240 MB; more wait. 0: as many as this process's cores, CPU quota and memory allow.
+  int compiles_at_once = 0;
   HostOptions host;
   LogCallback log;                    ///< Empty: nothing is logged.
   std::optional<LogLevel> log_level;  ///< Else KERNWRIGHT_LOG, else warn.
@@ -75,25 +78,6 @@ struct PrepareRequest {
   std::size_t params_bytes = 0;  ///< sizeof the caller's parameter struct; must equal the plan's.
   std::optional<Tile> after;     ///< Only candidates behind this one: where a launch was refused after prepare.
   friend bool operator==(const PrepareRequest&, const PrepareRequest&) = default;
-};
-
-/// One compiled thing that a launch list or `warm` can build without the device.
-struct WarmRequest {
-  std::string template_name;
-  Specialisation specialisation;
-  Target target = Target::host();
-  std::optional<Tile> tile;
-  bool fall_backs = true;  ///< Also build every later candidate that the target's limits allow.
-};
-struct WarmedItem {
-  Tile tile;
-  std::string key;
-  CacheSource cache = CacheSource::built;
-  double compile_ms = 0;
-  ResourceUse resources;
-  Plan plan;
-  std::string skipped;  ///< Not empty: not built, and why (its plan is above the target's limits).
-  std::string error;    ///< Not empty: the build failed with this.
 };
 
 /// A shared handle; every member is thread-safe. Opening it touches neither the driver, nor the compiler, nor the disk: each is opened
@@ -122,8 +106,20 @@ class Runtime {
   /// last handle of the runtime goes, those under way are finished and those not begun answer with `unsupported`.
   [[nodiscard]] std::shared_future<Result<Kernel>> prepare_async(PrepareRequest request) const;
 
-  /// Compiles into the store without loading; needs the compiler, not the device.
+  /// Compiles into the store without loading; needs the compiler, not the device. One request, one compile at a time; the error is the
+  /// request's own, a kernel's stands in its item.
   [[nodiscard]] Result<std::vector<WarmedItem>> warm(const WarmRequest& request) const;
+  /// Many requests: all plan tables first, then all kernels, several at once, those that compile longest first. A request or kernel that
+  /// fails is an item of the summary and stops nothing else. Errors: compiler_unavailable, at once; invalid_argument for the options.
+  [[nodiscard]] Result<WarmSummary> warm_all(std::span<const WarmRequest> requests, const WarmOptions& options = {}) const;
+
+  /// The requests of a launch list (TOML, docs/cache.md), checked against the templates. `targets`, where given, replace those at the
+  /// list's top and narrow those of its launches. Errors: not_found, io, malformed and invalid_argument with the file's name and line.
+  [[nodiscard]] Result<std::vector<WarmRequest>> read_launch_list(const std::filesystem::path& file,
+                                                                  std::span<const Target> targets = {}) const;
+  /// Writes the list of what this runtime has prepared so far: template, specialisation, target, and the tile where it was asked for by
+  /// name. The file is replaced whole. Errors: io; invalid_argument where there is more than a list may hold.
+  [[nodiscard]] Result<> write_launch_list(const std::filesystem::path& file) const;
 
   [[nodiscard]] Counters counters() const;
   /// The writable store's folder, empty when memory only.

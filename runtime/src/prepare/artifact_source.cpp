@@ -17,25 +17,13 @@ std::string build_step(const BuildRequest& request) {
                      request.specialisation.text(), request.target.name());
 }
 
-/// One of the compiles that may run at once.
-class BudgetSlot {
- public:
-  explicit BudgetSlot(std::counting_semaphore<>& budget) : budget_(budget) { budget_.acquire(); }
-  BudgetSlot(const BudgetSlot&) = delete;
-  BudgetSlot& operator=(const BudgetSlot&) = delete;
-  ~BudgetSlot() { budget_.release(); }
-
- private:
-  std::counting_semaphore<>& budget_;
-};
-
 }  // namespace
 
 ArtifactSource::ArtifactSource(Settings settings, std::shared_ptr<LiveCounters> counters, Logger logger)
     : stores_(std::move(settings.stores)),
       compilers_(std::move(settings.compilers)),
       sealed_(settings.sealed),
-      budget_(settings.compiles_at_once),
+      budget_(std::move(settings.budget)),
       counters_(std::move(counters)),
       logger_(std::move(logger)) {}
 
@@ -113,7 +101,7 @@ ArtifactSource::Outcome ArtifactSource::compile(const EntryKey& key, const Build
                                                 const CompilerIdentity& identity) {
   const bool is_kernel = request.kind == ArtifactKind::kernel;
   const std::string what = build_step(request);
-  const BudgetSlot slot(budget_);
+  const CompileBudget::Turn turn(*budget_);
   logger_(LogLevel::info, what);
   auto output = compiler.compile(request);
   count(counters_->compiles);

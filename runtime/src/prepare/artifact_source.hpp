@@ -6,12 +6,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <semaphore>
 #include <string>
 
 #include "artifact.hpp"
 #include "backend/backend.hpp"
 #include "platform/logger.hpp"
+#include "prepare/compile_budget.hpp"
 #include "prepare/compiler_choice.hpp"
 #include "prepare/counting.hpp"
 #include "prepare/store_stack.hpp"
@@ -31,7 +31,7 @@ class ArtifactSource {
     std::shared_ptr<StoreStack> stores;
     std::shared_ptr<CompilerChoice> compilers;
     bool sealed = false;
-    int compiles_at_once = 1;
+    std::shared_ptr<CompileBudget> budget;
   };
   ArtifactSource(Settings settings, std::shared_ptr<LiveCounters> counters, Logger logger);
 
@@ -55,7 +55,7 @@ class ArtifactSource {
   std::shared_ptr<StoreStack> stores_;
   std::shared_ptr<CompilerChoice> compilers_;
   const bool sealed_;
-  std::counting_semaphore<> budget_;
+  std::shared_ptr<CompileBudget> budget_;
   std::shared_ptr<LiveCounters> counters_;
   Logger logger_;
 

@@ -15,7 +15,8 @@ struct BackgroundWork::Queue {
   bool ending = false;
 };
 
-BackgroundWork::BackgroundWork(std::size_t threads) : most_(threads), queue_(std::make_shared<Queue>()) {}
+BackgroundWork::BackgroundWork(std::function<std::size_t()> most_threads)
+    : most_threads_(std::move(most_threads)), queue_(std::make_shared<Queue>()) {}
 
 BackgroundWork::~BackgroundWork() {
   std::deque<Task> dropped;
@@ -40,7 +41,7 @@ void BackgroundWork::add(Task task) {
   {
     const std::lock_guard threads(threads_mutex_);
     bool more = threads_.empty();
-    if (!more && threads_.size() < most_) {
+    if (!more && threads_.size() < most_threads_()) {
       const std::lock_guard lock(queue_->mutex);
       more = queue_->tasks.size() >= queue_->idle;
     }

@@ -14,7 +14,8 @@ namespace kernwright {
 /// the last handle of the work's owner.
 class BackgroundWork {
  public:
-  explicit BackgroundWork(std::size_t threads);
+  /// `most_threads` is asked when the first task comes.
+  explicit BackgroundWork(std::function<std::size_t()> most_threads);
   BackgroundWork(const BackgroundWork&) = delete;
   BackgroundWork& operator=(const BackgroundWork&) = delete;
   ~BackgroundWork();
@@ -30,7 +31,7 @@ class BackgroundWork {
   struct Queue;
   static void work(const std::shared_ptr<Queue>& queue);
 
-  const std::size_t most_;
+  std::function<std::size_t()> most_threads_;
   std::shared_ptr<Queue> queue_;  ///< The threads' as well: one that ends its owner outlives it for a moment.
   std::mutex threads_mutex_;
   std::vector<std::thread> threads_;

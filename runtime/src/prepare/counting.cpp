@@ -27,6 +27,7 @@ Counters LiveCounters::read() const {
   counters.compile_seconds = static_cast<double>(compile_microseconds.load()) * 1e-6;
   counters.waits = waits;
   counters.lock_waits = lock_waits;
+  counters.lock_failures = lock_failures;
   counters.bad_entries = bad_entries;
   counters.step_downs = step_downs;
   counters.fits_read = fits_read;

@@ -195,6 +195,7 @@ Result<Kernel> prepare_kernel(Runtime::State& state, const PrepareRequest& reque
   if (!candidates) return fail(std::move(candidates.error()).within(step));
   auto kernel = step_down(*attempt, *candidates);
   if (!kernel) return fail(std::move(kernel.error()).within(step));
+  state.launch_record.add(kernel->report(), request.tile);
   return kernel;
 }
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <thread>
 #include <utility>
 
 #include "backend/host/host_defaults.hpp"
@@ -121,13 +120,12 @@ Result<> resolve_stores(RuntimeOptions& options) {
   return check_time_limit("lock_wait_limit_seconds", options.lock_wait_limit_seconds);
 }
 
-Result<> resolve_compiles_at_once(RuntimeOptions& options) {
+Result<> check_compiles_at_once(const RuntimeOptions& options) {
   constexpr int kMost = 1024;
   if (options.compiles_at_once < 0 || options.compiles_at_once > kMost) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("compiles_at_once is {}; legal are 0 (one a core, at most 16) to {}", options.compiles_at_once, kMost));
+                fmt::format("compiles_at_once is {}; legal are 0 (as many as cores and memory allow) to {}", options.compiles_at_once, kMost));
   }
-  if (options.compiles_at_once == 0) options.compiles_at_once = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
   return {};
 }
 
@@ -147,7 +145,7 @@ Result<RuntimeOptions> resolve_options(RuntimeOptions options) {
     options.log_level = level->value_or(LogLevel::warn);
   }
   if (auto stores = resolve_stores(options); !stores) return fail(std::move(stores.error()));
-  if (auto compiles = resolve_compiles_at_once(options); !compiles) return fail(std::move(compiles.error()));
+  if (auto compiles = check_compiles_at_once(options); !compiles) return fail(std::move(compiles.error()));
   if (auto host = resolve_host(options.host); !host) return fail(std::move(host.error()));
   return options;
 }

@@ -59,9 +59,10 @@ std::shared_ptr<Runtime::State> Runtime::State::create(RuntimeOptions resolved, 
   state->stores = std::make_shared<StoreStack>(store_settings(options, state->files, clock), clock, state->counters, state->logger);
   const bool sealed = options.sealed.value_or(false);
   state->compilers = std::make_shared<CompilerChoice>(state->stores, sealed, options.compiler);
+  state->budget = std::make_shared<CompileBudget>(options.compiles_at_once);
   state->artifacts = std::make_unique<ArtifactSource>(
-      ArtifactSource::Settings{state->stores, state->compilers, sealed, options.compiles_at_once}, state->counters, state->logger);
-  state->background = std::make_unique<BackgroundWork>(static_cast<std::size_t>(options.compiles_at_once));
+      ArtifactSource::Settings{state->stores, state->compilers, sealed, state->budget}, state->counters, state->logger);
+  state->background = std::make_unique<BackgroundWork>([budget = state->budget] { return static_cast<std::size_t>(budget->at_once()); });
   return state;
 }
 

@@ -20,6 +20,7 @@
 #include "prepare/counting.hpp"
 #include "prepare/fork_guard.hpp"
 #include "prepare/kernel_registry.hpp"
+#include "prepare/launch_record.hpp"
 #include "prepare/store_stack.hpp"
 #include "templates/template_set.hpp"
 #include "tuning/tuning_table.hpp"
@@ -51,10 +52,12 @@ struct Runtime::State : std::enable_shared_from_this<Runtime::State> {
   ForkGuard fork_guard;
   std::shared_ptr<StoreStack> stores;
   std::shared_ptr<CompilerChoice> compilers;
+  std::shared_ptr<CompileBudget> budget;
   std::shared_ptr<Backend> cuda;
   std::shared_ptr<Backend> host;
   std::shared_ptr<LiveCounters> counters;
   std::unique_ptr<ArtifactSource> artifacts;
+  LaunchRecord launch_record;
 
   /// `files` and `clock` are the system's but in tests.
   static std::shared_ptr<State> create(RuntimeOptions resolved, std::shared_ptr<FileSystem> files = FileSystem::posix(),

@@ -58,7 +58,6 @@ std::optional<StoreStack::Found> StoreStack::find(const BuildRequest& request, s
 }
 
 void StoreStack::trouble(const std::string& problem) {
-  count(counters_->store_warnings);
   // One warning: what was compiled is in memory, so nothing is lost but the next process's time.
   const LogLevel level = troubled_.exchange(true) ? LogLevel::debug : LogLevel::warn;
   logger_(level, fmt::format("the store {} does not work as it should; going on from memory: {}", writable_->folder().string(), problem));
@@ -66,14 +65,19 @@ void StoreStack::trouble(const std::string& problem) {
 
 void StoreStack::publish(const Artifact& artifact) {
   if (!writable_) return;
-  if (auto published = writable_->publish(artifact); !published) trouble(published.error().text());
+  auto published = writable_->publish(artifact);
+  if (published) return;
+  count(counters_->store_warnings);
+  trouble(published.error().text());
 }
 
 BuildLock StoreStack::lock(const EntryKey& key, const std::string& what) {
   if (!writable_ || troubled_.load()) return {};
   BuildLock lock = lock_build(*writable_, key, what, lock_wait_limit_seconds_, *clock_, logger_);
   if (lock.waited) count(counters_->lock_waits);
-  if (!lock.problem.empty()) trouble("compiling without a lock: " + lock.problem);
+  if (lock.problem.empty()) return lock;
+  count(counters_->lock_failures);
+  trouble("compiling without a lock: " + lock.problem);
   return lock;
 }
 
@@ -93,6 +97,7 @@ bool StoreStack::publish_fit(const FitKey& key, const Fit& fit) {
   if (!writable_) return false;
   auto published = writable_->publish_fit(key, fit);
   if (published) return true;
+  count(counters_->store_warnings);
   trouble("a fit could not be written, so the next process steps down again: " + published.error().text());
   return false;
 }

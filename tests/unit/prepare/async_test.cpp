@@ -118,7 +118,7 @@ TEST_CASE("background work: so many at once and no more; what has not begun is d
   std::atomic<int> ran{0}, dropped{0};
   std::thread opener;
   {
-    BackgroundWork work(2);
+    BackgroundWork work([] { return std::size_t{2}; });
     for (int i = 0; i < 6; ++i) {
       work.add({.run =
                     [&] {

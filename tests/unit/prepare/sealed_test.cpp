@@ -40,7 +40,7 @@ struct Source {
         stores(std::make_shared<StoreStack>(StoreStack::Settings{std::move(read_only), std::move(writable), 1}, Clock::system(), counters,
                                             lines.logger())),
         compilers(std::make_shared<CompilerChoice>(stores, sealed, std::move(pick))),
-        artifacts({stores, compilers, sealed, 1}, counters, lines.logger()) {}
+        artifacts({stores, compilers, sealed, std::make_shared<CompileBudget>(1)}, counters, lines.logger()) {}
 
   LogLines lines;
   std::shared_ptr<LiveCounters> counters;

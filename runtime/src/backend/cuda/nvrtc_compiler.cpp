@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <thread>
 
 #include "backend/cuda/compile_log.hpp"
 #include "elf/elf_reader.hpp"
@@ -20,21 +19,6 @@ using SteadyClock = std::chrono::steady_clock;
 // come without the ptxas report (and for which NVRTC would open the driver).
 constexpr std::array<const char*, 4> kOptions{"--std=c++20", "-default-device", "--no-source-include", "--ptxas-options=-v"};
 constexpr const char* kNoCache = "--no-cache";
-
-std::ptrdiff_t slots_for_this_machine() {
-  return static_cast<std::ptrdiff_t>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
-}
-
-class Slot {
- public:
-  explicit Slot(std::counting_semaphore<>& slots) : slots_(slots) { slots_.acquire(); }
-  Slot(const Slot&) = delete;
-  Slot& operator=(const Slot&) = delete;
-  ~Slot() { slots_.release(); }
-
- private:
-  std::counting_semaphore<>& slots_;
-};
 
 std::string supported_list(const Nvrtc& nvrtc) {
   std::string list;
@@ -94,7 +78,7 @@ Result<> check_request(const BuildRequest& request, const Nvrtc& nvrtc) {
 }  // namespace
 
 NvrtcCompiler::NvrtcCompiler(NvrtcSearch search, double time_limit_seconds, Logger logger)
-    : search_(std::move(search)), time_limit_seconds_(time_limit_seconds), logger_(std::move(logger)), slots_(slots_for_this_machine()) {}
+    : search_(std::move(search)), time_limit_seconds_(time_limit_seconds), logger_(std::move(logger)) {}
 
 Result<CompilerIdentity> NvrtcCompiler::identity() {
   auto found = installation();
@@ -196,7 +180,6 @@ Result<CompileOutput> NvrtcCompiler::compile(const BuildRequest& request) {
   if (nvrtc.at_least(12, 9)) options.push_back(kNoCache);
   for (const std::string& option : request.options) options.push_back(option.c_str());
 
-  const Slot slot(slots_);
   const auto started = SteadyClock::now();
   nvrtcProgram raw = nullptr;
   if (const nvrtcResult result = api.create_program(&raw, request.sources[0].content.c_str(), request.sources[0].name.c_str(),

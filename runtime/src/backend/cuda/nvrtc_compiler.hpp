@@ -4,7 +4,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <semaphore>
 
 #include "backend/backend.hpp"
 #include "backend/cuda/nvrtc.hpp"
@@ -17,7 +16,7 @@ namespace kernwright {
 /// compile, or where its files do not tell its version. Thread-safe; a failure to find or open is not kept.
 class NvrtcCompiler final : public Compiler {
  public:
-  /// A limit of 0 or less is none.
+  /// A limit of 0 or less is none. How many compiles run at once is not decided here: each takes 80 to 240 MB.
   NvrtcCompiler(NvrtcSearch search, double time_limit_seconds, Logger logger);
 
   [[nodiscard]] std::string_view family() const noexcept override { return "nvrtc"; }
@@ -42,7 +41,6 @@ class NvrtcCompiler final : public Compiler {
   NvrtcSearch search_;
   double time_limit_seconds_;
   Logger logger_;
-  std::counting_semaphore<> slots_;  // compiles at once: each takes 80 to 240 MB
   std::mutex mutex_;
   std::optional<Installation> installation_;  // guarded by mutex_, as are the next three
   std::shared_ptr<const Nvrtc> library_;

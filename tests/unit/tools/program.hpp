@@ -1,0 +1,73 @@
+// The built program under test: how it is run, and what its answers are checked with.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "unit/tools/child_process.hpp"
+
+namespace kernwright::tests {
+
+using Json = nlohmann::json;
+
+/// The store that all tests of a build tree share: a host kernel takes seconds to compile.
+inline std::string program_store() {
+  const char* const store = std::getenv("KERNWRIGHT_TEST_STORE");
+  return store != nullptr ? store : KERNWRIGHT_OWN_TEST_STORE;
+}
+
+inline ChildOptions in_store(const std::filesystem::path& store = program_store()) {
+  ChildOptions options;
+  options.environment = {
+      {"KERNWRIGHT_CACHE_DIR", store.string()}, {"KERNWRIGHT_TARGET", ""}, {"KERNWRIGHT_LOG", ""}, {"KERNWRIGHT_HOST_MODE", ""}};
+  return options;
+}
+
+inline ChildResult kernwright_program(const std::vector<std::string>& words, const ChildOptions& options = in_store()) {
+  ChildResult result = run_child(KERNWRIGHT_PROGRAM, words, options);
+  INFO(result.err);
+  CHECK(result.exited);
+  return result;
+}
+
+inline std::vector<std::string> operator+(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+inline bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+// The text is evaluated once, before the check: doctest evaluates a message again, under its reporter's lock, where a check within hangs.
+#define CHECK_CONTAINS(text, part)                                                  \
+  do {                                                                              \
+    const std::string checked_text = (text);                                        \
+    CHECK_MESSAGE(kernwright::tests::contains(checked_text, (part)), checked_text); \
+  } while (false)
+
+/// Refused as off words: code 2, the reason on stderr, nothing on stdout.
+inline void check_refused(const std::vector<std::string>& words, const std::vector<std::string>& parts,
+                          const ChildOptions& options = in_store()) {
+  const ChildResult result = kernwright_program(words, options);
+  std::string line;
+  for (const std::string& word : words) line += word + " ";
+  CAPTURE(line);
+  CHECK_MESSAGE(result.exit_code == 2, result.err);
+  CHECK(result.out.empty());
+  CHECK_CONTAINS(result.err, "kernwright: error: ");
+  for (const std::string& part : parts) CHECK_CONTAINS(result.err, part);
+}
+
+inline Json json_of(const ChildResult& result) {
+  const Json json = Json::parse(result.out, nullptr, false);
+  REQUIRE_MESSAGE(!json.is_discarded(), result.out << result.err);
+  return json;
+}
+
+}  // namespace kernwright::tests
