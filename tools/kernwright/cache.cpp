@@ -7,11 +7,8 @@
 #include <memory>
 
 #include "reports.hpp"
-// The store as it lies on disk is no part of the library's public interface; the program looks into it as the library does.
-#include "store/store.hpp"
 
 namespace kernwright::tool {
-namespace {
 
 Result<std::unique_ptr<Store>> open_store() {
   const std::optional<std::filesystem::path> folder = default_store_folder(std::nullopt);
@@ -20,6 +17,8 @@ Result<std::unique_ptr<Store>> open_store() {
   }
   return std::make_unique<Store>(*folder, FileSystem::posix(), Clock::system());
 }
+
+namespace {
 
 std::string compiler_text(const CompilerIdentity& compiler) {
   std::string text = fmt::format("{} {}", compiler.name, compiler.version.substr(0, compiler.version.find('\n')));

@@ -8,6 +8,7 @@
 
 #include "bench_sparse_mla.hpp"
 #include "cache.hpp"
+#include "cache_bundle.hpp"
 #include "console.hpp"
 #include "doctor.hpp"
 #include "run_sparse_mla.hpp"
@@ -156,6 +157,8 @@ void add_warm(CLI::App& app, WarmWords& words, Action& action) {
 struct CacheOptions {
   OutputOptions output;
   std::string key;
+  std::string bundle;
+  std::string targets;
 };
 
 void add_cache(CLI::App& app, CacheOptions& options, Action& action) {
@@ -173,6 +176,13 @@ void add_cache(CLI::App& app, CacheOptions& options, Action& action) {
   show->add_option("key", options.key, "The entry's name, or at least 4 of its first digits")->required();
   add("verify", "Read and check every entry; exit code 1 where one is bad", [&] { return cache_verify(options.output); });
   add("clear", "Remove entries, fits and leftovers, nothing else", [&] { return cache_clear(options.output); });
+  CLI::App* const pack = add("pack", "Write entries, fits and compilers to one file; exit code 1 where a bad one had to be left out",
+                             [&] { return cache_pack(options.output, options.bundle, options.targets); });
+  pack->add_option("file", options.bundle, "The bundle, a zstd-compressed tar archive; a file that is there is replaced")->required();
+  pack->add_option("--target", options.targets, "Only these targets, comma-separated: host, sm_80, sm_90a, … (default: all)");
+  CLI::App* const unpack = add("unpack", "Check a bundle whole, then add to the store what it lacks",
+                               [&] { return cache_unpack(options.output, options.bundle); });
+  unpack->add_option("file", options.bundle, "The bundle")->required();
 }
 
 /// The subcommand as far as the words led, e.g. `kernwright run sparse-mla`.

@@ -9,6 +9,8 @@
 #include "kernwright/counters.hpp"
 #include "kernwright/kernel.hpp"
 #include "kernwright/warming.hpp"
+#include "support/bundle/pack.hpp"
+#include "support/bundle/unpack.hpp"
 #include "support/sparse_mla_check.hpp"
 
 namespace kernwright::tool {
@@ -78,6 +80,17 @@ struct ClearReport {
   std::uint64_t entries = 0, fits = 0;
   Bytes bytes;
 };
+struct PackReport {
+  std::string store, file;
+  support::Packed packed;
+};
+struct UnpackReport {
+  std::string store, file;
+  support::Unpacked unpacked;
+};
+
+/// "nvrtc 13.0, record <32 hex digits>" for each.
+std::vector<std::string> compiler_lines(const support::BundleManifest& contents);
 
 struct StoreDiagnosis {
   std::string folder;  ///< Empty: memory only.
@@ -115,6 +128,8 @@ std::string list_text(const CacheReport& report);
 std::string verify_text(const CacheReport& report);
 std::string text_of(const CacheEntryReport& entry);
 std::string text_of(const ClearReport& report);
+std::string text_of(const PackReport& report);
+std::string text_of(const UnpackReport& report);
 std::string text_of(const DoctorReport& report);
 
 std::string json_of(const RunReport& report);
@@ -122,6 +137,8 @@ std::string json_of(const WarmReport& report);
 std::string json_of(const CacheReport& report);
 std::string json_of(const CacheEntryReport& entry);
 std::string json_of(const ClearReport& report);
+std::string json_of(const PackReport& report);
+std::string json_of(const UnpackReport& report);
 std::string json_of(const DoctorReport& report);
 
 }  // namespace kernwright::tool

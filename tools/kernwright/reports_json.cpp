@@ -197,6 +197,34 @@ std::string json_of(const ClearReport& report) {
   return document({{"store", report.store}, {"entries", report.entries}, {"fits", report.fits}, {"bytes", report.bytes.count}});
 }
 
+std::string json_of(const PackReport& report) {
+  Json left_out = Json::array();
+  for (const support::LeftOut& each : report.packed.left_out) left_out.push_back({{"name", each.name}, {"problem", each.problem}});
+  const support::BundleManifest& contents = report.packed.contents;
+  return document({{"store", report.store},
+                   {"file", report.file},
+                   {"size", report.packed.size.count},
+                   {"entries", contents.entries},
+                   {"fits", contents.fits},
+                   {"targets", contents.targets},
+                   {"compilers", compiler_lines(contents)},
+                   {"left_out", std::move(left_out)}});
+}
+
+std::string json_of(const UnpackReport& report) {
+  const support::Unpacked& unpacked = report.unpacked;
+  const auto counts = [&](std::size_t support::MergeCount::*count) {
+    return Json{{"entries", unpacked.entries.*count}, {"fits", unpacked.fits.*count}, {"compilers", unpacked.compilers.*count}};
+  };
+  return document({{"store", report.store},
+                   {"file", report.file},
+                   {"added", counts(&support::MergeCount::added)},
+                   {"present", counts(&support::MergeCount::present)},
+                   {"replaced", counts(&support::MergeCount::replaced)},
+                   {"targets", unpacked.contents.targets},
+                   {"compilers", compiler_lines(unpacked.contents)}});
+}
+
 std::string json_of(const DoctorReport& report) {
   Json devices = Json::array();
   for (const DeviceInfo& device : report.devices) devices.push_back(device_json(device));

@@ -75,6 +75,14 @@ std::int64_t CacheReport::bad() const {
   return std::ranges::count_if(entries, [](const CacheEntryReport& entry) { return !entry.problem.empty(); });
 }
 
+std::vector<std::string> compiler_lines(const support::BundleManifest& contents) {
+  std::vector<std::string> lines;
+  for (const auto& [record, name, version] : contents.compilers) {
+    lines.push_back(fmt::format("{} {}, record {}", name, version.substr(0, version.find('\n')), record));
+  }
+  return lines;
+}
+
 std::string text_of(const RunReport& report) {
   std::string text = line("input", fmt::format("{}: {} tokens, {} heads, {} KV rows, K = {}, d_qk = {}", report.input, report.tokens,
                                                report.heads, report.kv_rows, report.topk, report.d_qk));
@@ -185,6 +193,28 @@ std::string text_of(const CacheEntryReport& entry) {
 std::string text_of(const ClearReport& report) {
   return fmt::format("removed {} entries and {} fits, {}, from {}\n", report.entries, report.fits, format_bytes(report.bytes),
                      report.store);
+}
+
+std::string text_of(const PackReport& report) {
+  const support::BundleManifest& contents = report.packed.contents;
+  std::string text = fmt::format("packed {} entries and {} fits for {} into {}, {}\n", contents.entries, contents.fits,
+                                 fmt::join(contents.targets, ", "), report.file, format_bytes(report.packed.size));
+  for (const std::string& compiler : compiler_lines(contents)) text += fmt::format("compiler {}\n", compiler);
+  for (const support::LeftOut& left_out : report.packed.left_out) {
+    text += fmt::format("LEFT OUT {}: {}\n", left_out.name, left_out.problem);
+  }
+  return text + fmt::format("store: {}\n", report.store);
+}
+
+std::string text_of(const UnpackReport& report) {
+  const support::Unpacked& unpacked = report.unpacked;
+  std::string text = fmt::format("unpacked {}, for {}\n", report.file, fmt::join(unpacked.contents.targets, ", "));
+  for (const auto& [what, count] :
+       {std::pair{"entries", &unpacked.entries}, std::pair{"fits", &unpacked.fits}, std::pair{"compilers", &unpacked.compilers}}) {
+    text += line(what, fmt::format("{} added, {} present already, {} in place of bad ones", count->added, count->present, count->replaced));
+  }
+  for (const std::string& compiler : compiler_lines(unpacked.contents)) text += fmt::format("compiler {}\n", compiler);
+  return text + fmt::format("store: {}\n", report.store);
 }
 
 std::string text_of(const DoctorReport& report) {

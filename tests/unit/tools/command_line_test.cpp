@@ -54,8 +54,15 @@ TEST_CASE("command line: help and version") {
   CHECK(version.exit_code == 0);
   CHECK(version.out.starts_with("kernwright "));
   CHECK(version.err.empty());
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{}, {"run"}, {"run", "sparse-mla"}, {"doctor"}, {"warm"}, {"cache"}, {"cache", "show"}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{},
+                                                {"run"},
+                                                {"run", "sparse-mla"},
+                                                {"doctor"},
+                                                {"warm"},
+                                                {"cache"},
+                                                {"cache", "show"},
+                                                {"cache", "pack"},
+                                                {"cache", "unpack"}}) {
     const ChildResult help = kernwright_program(words + std::vector<std::string>{"--help"});
     CHECK(help.exit_code == 0);
     CHECK_CONTAINS(help.out, "--help");
@@ -92,7 +99,7 @@ TEST_CASE("command line: words that are off are refused with the legal ones") {
   check_refused({"warm", "--target", "host", "--heads", "8,0"}, {"--heads", "1 to 128"});
   check_refused({"warm", "--target", "host", "--union", "1"}, {"--union", "auto, 0 (off)"});
   check_refused({"warm", "--target", "host", "--jobs", "0"}, {"--jobs"});
-  check_refused({"cache"}, {"ls, show, verify, clear"});
+  check_refused({"cache"}, {"ls, show, verify, clear, pack, unpack"});
   check_refused({"cache", "show"}, {"key"});
 }
 
