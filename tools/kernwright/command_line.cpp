@@ -9,6 +9,7 @@
 #include "bench_sparse_mla.hpp"
 #include "cache.hpp"
 #include "cache_bundle.hpp"
+#include "cache_verify_sealed.hpp"
 #include "console.hpp"
 #include "doctor.hpp"
 #include "run_sparse_mla.hpp"
@@ -155,6 +156,8 @@ void add_warm(CLI::App& app, WarmWords& words, Action& action) {
 }
 
 struct CacheOptions {
+  bool sealed = false;
+  VerifySealedWords sealed_words;
   OutputOptions output;
   std::string key;
   std::string bundle;
@@ -174,7 +177,18 @@ void add_cache(CLI::App& app, CacheOptions& options, Action& action) {
   CLI::App* const show = add("show", "Show an entry: constants, tile, target, resource use, compile time, log",
                              [&] { return cache_show(options.output, options.key); });
   show->add_option("key", options.key, "The entry's name, or at least 4 of its first digits")->required();
-  add("verify", "Read and check every entry; exit code 1 where one is bad", [&] { return cache_verify(options.output); });
+  CLI::App* const verify = add("verify", "Read and check every entry; exit code 1 where one is bad", [&] {
+    return options.sealed ? cache_verify_sealed(options.output, options.sealed_words) : cache_verify(options.output);
+  });
+  CLI::Option* const sealed =
+      verify->add_flag("--sealed", options.sealed, "Prove that a sealed process would find everything that a launch list asks for");
+  CLI::Option* const list = verify->add_option("--list", options.sealed_words.list, "The launch list")->needs(sealed);
+  sealed->needs(list);
+  verify->add_option("--target", options.sealed_words.targets, "With --sealed: targets in place of the list's")->needs(sealed);
+  verify
+      ->add_option("--templates", options.sealed_words.template_folder,
+                   "With --sealed: a folder of templates in place of the built-in ones")
+      ->needs(sealed);
   add("clear", "Remove entries, fits and leftovers, nothing else", [&] { return cache_clear(options.output); });
   CLI::App* const pack = add("pack", "Write entries, fits and compilers to one file; exit code 1 where a bad one had to be left out",
                              [&] { return cache_pack(options.output, options.bundle, options.targets); });

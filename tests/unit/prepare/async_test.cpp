@@ -113,7 +113,7 @@ TEST_CASE("create_async: a whole op is prepared while the caller goes on") {
   CHECK(refused.get().error().code == ErrorCode::invalid_argument);
 }
 
-TEST_CASE("background work: so many at once and no more; what has not begun is dropped at the end, what runs is finished") {
+TEST_CASE("background work: so many at once and no more, what has not begun is dropped at the end, what runs is finished") {
   Gate gate;
   std::atomic<int> ran{0}, dropped{0};
   std::thread opener;

@@ -74,7 +74,7 @@ bool holds(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("sealed: a warm store serves a process without a compiler, step-down and fit included; a miss names the command that warms it") {
+TEST_CASE("sealed: a warm store serves a process without a compiler, step-down and fit included, a miss names the command that warms it") {
   const cases::TemporaryFolder folder;
   RuntimeOptions warm;
   warm.store = folder.path() / "baked";
@@ -203,7 +203,7 @@ TEST_CASE("compilers: of several that stores list, the newest one's entry counts
   CHECK_MESSAGE(holds(error_of("13.0"), "several"), error_of("13.0"));
 }
 
-TEST_CASE("stores: read-only ones are asked first, in order; a bad entry there is passed over and left alone") {
+TEST_CASE("stores: read-only ones are asked first, in order, a bad entry there is passed over and left alone") {
   const TemporaryFolder folder;
   const Artifact artifact = example_artifact();
   for (const char* name : {"one", "two", "writable"}) REQUIRE(store_in(folder.path() / name)->publish(artifact));

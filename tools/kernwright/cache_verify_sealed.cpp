@@ -1,0 +1,78 @@
+#include "cache_verify_sealed.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "warm_requests.hpp"
+
+namespace kernwright::tool {
+namespace {
+
+struct SealedReport {
+  std::vector<std::string> stores;
+  std::string list;
+  WarmSummary summary;
+};
+
+Result<SealedReport> verify(const OutputOptions& output, const VerifySealedWords& words) {
+  RuntimeOptions options = runtime_options(output);
+  options.sealed = true;
+  if (!words.template_folder.empty()) options.template_folder = words.template_folder;
+  auto runtime = Runtime::create(std::move(options));
+  if (!runtime) return fail(std::move(runtime.error()));
+  WarmWords selection_words;
+  selection_words.output = output;
+  selection_words.list = words.list;
+  selection_words.targets = words.targets;
+  auto selection = select_requests(*runtime, selection_words);
+  if (!selection) return fail(std::move(selection.error()));
+  auto summary = runtime->warm_all(selection->requests);
+  if (!summary) return fail(std::move(summary.error()));
+  SealedReport report;
+  for (const auto& folder : runtime->store_folders()) report.stores.push_back(folder.string());
+  report.list = std::move(selection->description);
+  report.summary = std::move(*summary);
+  return report;
+}
+
+std::string text_of(const SealedReport& report) {
+  std::string text;
+  for (const WarmedItem& item : report.summary.items) {
+    if (item.outcome != WarmOutcome::failed) continue;
+    text += fmt::format("missing  {} {} ({}) {}\n         {}\n", item.target.name(), item.template_name, item.specialisation.text(),
+                        item.tile.variant.empty() ? "" : item.tile.text(), item.reason);
+  }
+  const WarmSummary& summary = report.summary;
+  text += fmt::format("{}\n{} kernels and {} plan tables would hit, {} are missing; {} tiles are above their target's limits\nstores: {}\n",
+                      report.list, summary.hit, summary.plans_hit, summary.failed, summary.skipped, fmt::join(report.stores, ", "));
+  return text;
+}
+
+std::string json_of(const SealedReport& report) {
+  nlohmann::ordered_json missing = nlohmann::ordered_json::array();
+  for (const WarmedItem& item : report.summary.items) {
+    if (item.outcome != WarmOutcome::failed) continue;
+    missing.push_back({{"template", item.template_name},
+                       {"specialisation", item.specialisation.text()},
+                       {"target", item.target.name()},
+                       {"tile", item.tile.variant.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(item.tile.text())},
+                       {"reason", item.reason}});
+  }
+  const nlohmann::ordered_json json{
+      {"stores", report.stores},           {"hit", report.summary.hit},       {"plans_hit", report.summary.plans_hit},
+      {"skipped", report.summary.skipped}, {"failed", report.summary.failed}, {"missing", std::move(missing)}};
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+ExitCode cache_verify_sealed(const OutputOptions& output, const VerifySealedWords& words) {
+  const Result<SealedReport> report = verify(output, words);
+  if (!report) return report_error(report.error());
+  const bool complete = report->summary.failed == 0 && report->summary.built == 0;
+  return finish(output.json ? json_of(*report) : text_of(*report), complete ? ExitCode::done : ExitCode::wrong);
+}
+
+}  // namespace kernwright::tool
