@@ -20,3 +20,6 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/kernwrightConfig.cmak
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/kernwrightConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/kernwrightConfig.cmake" "${PROJECT_BINARY_DIR}/kernwrightConfigVersion.cmake"
   DESTINATION "${package_folder}")
+if(KERNWRIGHT_REMOTE_ENABLED)
+  install(FILES "${PROJECT_SOURCE_DIR}/cmake/KernwrightRemoteLibraries.cmake" DESTINATION "${package_folder}")
+endif()

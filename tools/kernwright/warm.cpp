@@ -18,6 +18,8 @@
 namespace kernwright::tool {
 namespace {
 
+constexpr double kRemoteSeconds = 30;  // for what the remote cache has not taken yet
+
 /// Of this process and of the compilers that it started and has waited for, user and system.
 double cpu_seconds() {
   double seconds = 0;
@@ -83,6 +85,7 @@ Result<WarmReport> run(const Runtime& runtime, const WarmWords& words, const Com
   if (!summary) return fail(std::move(summary.error()));
   report.summary = std::move(*summary);
   report.cpu_seconds = cpu_seconds() - before;
+  runtime.flush_remote(kRemoteSeconds);
   report.signal = report.summary.cancelled ? interruption.signal() : 0;
   return report;
 }

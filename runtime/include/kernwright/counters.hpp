@@ -12,6 +12,8 @@ struct Counters {
   std::uint64_t store_hits = 0;   ///< Artifacts read from a disk store.
   std::map<std::string, std::uint64_t> hits_by_store;  ///< The same, by the store's folder.
   std::uint64_t remote_hits = 0;  ///< Artifacts fetched from the remote cache.
+  std::uint64_t remote_bad = 0;          ///< What the remote cache had was not authentic, too large, or no such entry.
+  std::uint64_t remote_unavailable = 0;  ///< Fetches that it did not answer in time, or that it was not asked for after failures.
   std::uint64_t misses = 0;       ///< Artifacts found in no store.
   std::uint64_t sealed_misses = 0;  ///< Those of them that were an error because the runtime is sealed.
   std::uint64_t compiles = 0;     ///< Compiler runs, plan tables included.

@@ -38,6 +38,15 @@ struct HostOptions {
   double compile_time_limit_seconds = 120;  ///< The compiler is killed after it.
 };
 
+/// A cache that many machines share, behind the stores. Every optional left empty falls back to its variable.
+struct RemoteCacheOptions {
+  std::optional<std::string> url;                 ///< redis://… or unix://…; else KERNWRIGHT_REMOTE, else there is none.
+  std::optional<std::filesystem::path> key_file;  ///< The fleet's secret; needed. Else KERNWRIGHT_REMOTE_KEY_FILE.
+  std::optional<std::string> name_space;          ///< Else KERNWRIGHT_REMOTE_NAMESPACE, else "kernwright".
+  Bytes largest_entry = mebibytes(16);            ///< Larger ones are neither sent nor read.
+  std::int64_t time_to_live_seconds = 0;          ///< What the server forgets an entry after; 0: never by itself.
+};
+
 /// Every optional left empty falls back to the environment variable named in docs/embedding.md, then to the default. A value set here wins.
 struct RuntimeOptions {
   std::optional<std::filesystem::path> store;  ///< The writable store. Else KERNWRIGHT_CACHE_DIR, XDG_CACHE_HOME, HOME/.cache, TMPDIR.
@@ -65,6 +74,7 @@ struct RuntimeOptions {
   double compile_time_limit_seconds = 120;
   /// Compiles at once in this runtime, each taking up to 240 MB; more wait. 0: as many as this process's cores, CPU quota and memory allow.
   int compiles_at_once = 0;
+  RemoteCacheOptions remote;
   HostOptions host;
   LogCallback log;                    ///< Empty: nothing is logged.
   std::optional<LogLevel> log_level;  ///< Else KERNWRIGHT_LOG, else warn.
@@ -80,8 +90,8 @@ struct PrepareRequest {
   friend bool operator==(const PrepareRequest&, const PrepareRequest&) = default;
 };
 
-/// A shared handle; every member is thread-safe. Opening it touches neither the driver, nor the compiler, nor the disk: each is opened
-/// when first needed, and its error is the error of the call that needed it.
+/// A shared handle; every member is thread-safe. Opening it touches neither the driver, nor the compiler, nor a store, nor the remote cache
+/// (only its key file is read): each is opened when first needed, and its error is the error of the call that needed it.
 class Runtime {
  public:
   struct State;
@@ -120,6 +130,9 @@ class Runtime {
   /// Writes the list of what this runtime has prepared so far: template, specialisation, target, and the tile where it was asked for by
   /// name. The file is replaced whole. Errors: io; invalid_argument where there is more than a list may hold.
   [[nodiscard]] Result<> write_launch_list(const std::filesystem::path& file) const;
+
+  /// Waits until what was built has been sent to the remote cache, or the limit passes. Without one it returns at once.
+  void flush_remote(double limit_seconds) const;
 
   [[nodiscard]] Counters counters() const;
   /// The writable store's folder, empty when memory only.

@@ -21,6 +21,8 @@ Counters LiveCounters::read() const {
   counters.memory_hits = memory_hits;
   counters.store_hits = store_hits;
   counters.remote_hits = remote_hits;
+  counters.remote_bad = remote_bad;
+  counters.remote_unavailable = remote_unavailable;
   counters.misses = misses;
   counters.sealed_misses = sealed_misses;
   counters.compiles = compiles;

@@ -117,6 +117,9 @@ Result<> resolve_stores(RuntimeOptions& options) {
     options.store_limit = *limit;
   }
   if (!options.compiler) options.compiler = environment("KERNWRIGHT_COMPILER");
+  if (!options.remote.url) options.remote.url = environment("KERNWRIGHT_REMOTE");
+  if (!options.remote.name_space) options.remote.name_space = environment("KERNWRIGHT_REMOTE_NAMESPACE");
+  fill_path(options.remote.key_file, "KERNWRIGHT_REMOTE_KEY_FILE");
   return check_time_limit("lock_wait_limit_seconds", options.lock_wait_limit_seconds);
 }
 

@@ -5,6 +5,7 @@
 #include "prepare/in_background.hpp"
 #include "prepare/options.hpp"
 #include "prepare/runtime_state.hpp"
+#include "remote/remote_tier.hpp"
 
 namespace kernwright {
 
@@ -12,7 +13,19 @@ Result<Runtime> Runtime::create(RuntimeOptions options) {
   return without_exceptions([&]() -> Result<Runtime> {
     auto resolved = resolve_options(std::move(options));
     if (!resolved) return fail(std::move(resolved.error()).within("reading the runtime's options"));
-    return Runtime(State::create(std::move(*resolved)));
+    RuntimeParts parts;
+    if (resolved->remote.url) {
+      const RemoteCacheOptions& remote = resolved->remote;
+      RemoteOptions settings{.url = *remote.url,
+                             .key_file = remote.key_file.value_or(""),
+                             .largest_entry = remote.largest_entry,
+                             .time_to_live_seconds = remote.time_to_live_seconds};
+      if (remote.name_space) settings.name_space = *remote.name_space;
+      auto tier = open_remote_tier(settings, Logger(resolved->log, resolved->log_level.value_or(LogLevel::warn)), parts.clock);
+      if (!tier) return fail(std::move(tier.error()).within("opening the remote cache"));
+      parts.remote = std::move(*tier);
+    }
+    return Runtime(State::create(std::move(*resolved), std::move(parts)));
   });
 }
 
@@ -58,6 +71,10 @@ Result<std::vector<WarmedItem>> Runtime::warm(const WarmRequest& request) const 
     if (auto forked = state_->fork_guard.check(); !forked) return fail(std::move(forked.error()));
     return warm_template(*state_, request);
   });
+}
+
+void Runtime::flush_remote(double limit_seconds) const {
+  state_->stores->flush_remote(limit_seconds);
 }
 
 Counters Runtime::counters() const {

@@ -46,17 +46,18 @@ StoreStack::Settings store_settings(const RuntimeOptions& options, const std::sh
 
 }  // namespace
 
-std::shared_ptr<Runtime::State> Runtime::State::create(RuntimeOptions resolved, std::shared_ptr<FileSystem> files,
-                                                       std::shared_ptr<Clock> clock) {
+std::shared_ptr<Runtime::State> Runtime::State::create(RuntimeOptions resolved, RuntimeParts parts) {
   auto state = std::make_shared<State>();
   state->options = std::move(resolved);
   state->logger = Logger(state->options.log, state->options.log_level.value_or(LogLevel::warn));
-  state->files = std::move(files);
+  state->files = std::move(parts.files);
   const RuntimeOptions& options = state->options;
   state->cuda = make_cuda_backend(state->options, state->logger);
   state->host = make_host_backend(state->options, state->logger);
   state->counters = std::make_shared<LiveCounters>();
-  state->stores = std::make_shared<StoreStack>(store_settings(options, state->files, clock), clock, state->counters, state->logger);
+  StoreStack::Settings settings = store_settings(options, state->files, parts.clock);
+  settings.remote = std::move(parts.remote);
+  state->stores = std::make_shared<StoreStack>(std::move(settings), parts.clock, state->counters, state->logger);
   const bool sealed = options.sealed.value_or(false);
   state->compilers = std::make_shared<CompilerChoice>(state->stores, sealed, options.compiler);
   state->budget = std::make_shared<CompileBudget>(options.compiles_at_once);

@@ -44,6 +44,13 @@ class Lazy {
   std::optional<T> value_;
 };
 
+/// What lies behind the options: the system's, but in tests, and the remote cache where there is one.
+struct RuntimeParts {
+  std::shared_ptr<FileSystem> files = FileSystem::posix();
+  std::shared_ptr<Clock> clock = Clock::system();
+  std::shared_ptr<RemoteTier> remote = nullptr;
+};
+
 /// Thread-safe. Tests make one with their own file system, clock and backends.
 struct Runtime::State : std::enable_shared_from_this<Runtime::State> {
   RuntimeOptions options;  ///< Resolved.
@@ -59,9 +66,7 @@ struct Runtime::State : std::enable_shared_from_this<Runtime::State> {
   std::unique_ptr<ArtifactSource> artifacts;
   LaunchRecord launch_record;
 
-  /// `files` and `clock` are the system's but in tests.
-  static std::shared_ptr<State> create(RuntimeOptions resolved, std::shared_ptr<FileSystem> files = FileSystem::posix(),
-                                       std::shared_ptr<Clock> clock = Clock::system());
+  static std::shared_ptr<State> create(RuntimeOptions resolved, RuntimeParts parts = {});
 
   [[nodiscard]] const std::shared_ptr<Backend>& backend(BackendKind kind) const { return kind == BackendKind::host ? host : cuda; }
   Result<DeviceInfo> device(DeviceId id);

@@ -7,6 +7,7 @@
 
 #include "key/key.hpp"
 #include "store/compiler_record.hpp"
+#include "store/entry_format.hpp"
 
 namespace kernwright {
 namespace {
@@ -30,6 +31,7 @@ std::vector<int> version_numbers(std::string_view version) {
 StoreStack::StoreStack(Settings settings, std::shared_ptr<Clock> clock, std::shared_ptr<LiveCounters> counters, Logger logger)
     : stores_(std::move(settings.read_only)),
       writable_(std::move(settings.writable)),
+      remote_(std::move(settings.remote)),
       lock_wait_limit_seconds_(settings.lock_wait_limit_seconds),
       clock_(std::move(clock)),
       counters_(std::move(counters)),
@@ -39,22 +41,52 @@ StoreStack::StoreStack(Settings settings, std::shared_ptr<Clock> clock, std::sha
 
 std::optional<StoreStack::Found> StoreStack::find(const BuildRequest& request, std::span<const CompilerIdentity> compilers) {
   for (const CompilerIdentity& compiler : compilers) {
-    const EntryKey key = entry_key(request, compiler);
-    for (const auto& store : stores_) {
-      Store::Lookup lookup = store->read(key, request, compiler);
-      if (lookup.outcome == Store::Outcome::hit) {
-        count(counters_->store_hits);
-        count(*counters_->hits_of(store->folder().string()));
-        return Found{std::move(lookup.artifact), CacheSource::store};
-      }
-      if (lookup.outcome != Store::Outcome::bad) continue;
-      count(counters_->bad_entries);
-      const bool replaced = store == writable_;
-      logger_(LogLevel::warn, fmt::format("entry {} of {} is bad and is {}: {}", key.hex(), store->folder().string(),
-                                          replaced ? "built anew" : "passed over", lookup.problem));
-    }
+    if (auto found = find_in_stores(entry_key(request, compiler), request, compiler)) return found;
+  }
+  if (!remote_) return std::nullopt;
+  for (const CompilerIdentity& compiler : compilers) {
+    if (auto found = find_remotely(entry_key(request, compiler), request, compiler)) return found;
   }
   return std::nullopt;
+}
+
+std::optional<StoreStack::Found> StoreStack::find_in_stores(const EntryKey& key, const BuildRequest& request,
+                                                            const CompilerIdentity& compiler) {
+  for (const auto& store : stores_) {
+    Store::Lookup lookup = store->read(key, request, compiler);
+    if (lookup.outcome == Store::Outcome::hit) {
+      count(counters_->store_hits);
+      count(*counters_->hits_of(store->folder().string()));
+      return Found{std::move(lookup.artifact), CacheSource::store};
+    }
+    if (lookup.outcome != Store::Outcome::bad) continue;
+    count(counters_->bad_entries);
+    const bool replaced = store == writable_;
+    logger_(LogLevel::warn, fmt::format("entry {} of {} is bad and is {}: {}", key.hex(), store->folder().string(),
+                                        replaced ? "built anew" : "passed over", lookup.problem));
+  }
+  return std::nullopt;
+}
+
+std::optional<StoreStack::Found> StoreStack::find_remotely(const EntryKey& key, const BuildRequest& request,
+                                                           const CompilerIdentity& compiler) {
+  RemoteTier::Fetched fetched = remote_->fetch(key);
+  switch (fetched.outcome) {
+    case RemoteTier::Fetched::Outcome::miss: return std::nullopt;
+    case RemoteTier::Fetched::Outcome::bad: count(counters_->remote_bad); return std::nullopt;  // the tier has said why
+    case RemoteTier::Fetched::Outcome::unavailable: count(counters_->remote_unavailable); return std::nullopt;
+    case RemoteTier::Fetched::Outcome::hit: break;
+  }
+  // Authentic says who stored it; that it is this entry is checked as for any file.
+  auto artifact = decode_entry_for(fetched.entry, {key, request, compiler});
+  if (!artifact) {
+    count(counters_->remote_bad);
+    logger_(LogLevel::warn, fmt::format("entry {} of the remote cache is bad and is built anew: {}", key.hex(), artifact.error().message));
+    return std::nullopt;
+  }
+  count(counters_->remote_hits);
+  keep(key, compiler, fetched.entry);
+  return Found{std::make_shared<const Artifact>(std::move(*artifact)), CacheSource::remote};
 }
 
 void StoreStack::trouble(const std::string& problem) {
@@ -63,12 +95,29 @@ void StoreStack::trouble(const std::string& problem) {
   logger_(level, fmt::format("the store {} does not work as it should; going on from memory: {}", writable_->folder().string(), problem));
 }
 
-void StoreStack::publish(const Artifact& artifact) {
+void StoreStack::keep(const EntryKey& key, const CompilerIdentity& compiler, std::span<const std::byte> entry) {
   if (!writable_) return;
-  auto published = writable_->publish(artifact);
+  auto published = writable_->publish_entry(key, compiler, entry);
   if (published) return;
   count(counters_->store_warnings);
   trouble(published.error().text());
+}
+
+void StoreStack::publish(const Artifact& artifact) {
+  if (!writable_ && !remote_) return;
+  auto entry = encode_entry(artifact);
+  if (!entry) {
+    count(counters_->store_warnings);
+    logger_(LogLevel::warn, fmt::format("entry {} cannot be stored: {}", artifact.key.hex(), entry.error().text()));
+    return;
+  }
+  const auto bytes = std::make_shared<const std::vector<std::byte>>(std::move(*entry));
+  keep(artifact.key, artifact.compiler, *bytes);
+  if (remote_) remote_->store(artifact.key, bytes);
+}
+
+void StoreStack::flush_remote(double limit_seconds) {
+  if (remote_) remote_->flush(limit_seconds);
 }
 
 BuildLock StoreStack::lock(const EntryKey& key, const std::string& what) {

@@ -1,4 +1,4 @@
-// All stores of a runtime: read-only ones first, then the writable one.
+// All stores of a runtime: read-only ones first, then the writable one, then the remote cache.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 #include "platform/clock.hpp"
 #include "platform/logger.hpp"
 #include "prepare/counting.hpp"
+#include "remote/remote_tier.hpp"
 #include "store/build_lock.hpp"
 #include "store/store.hpp"
 
@@ -24,6 +25,7 @@ class StoreStack {
   struct Settings {
     std::vector<std::shared_ptr<Store>> read_only;  ///< In the order in which they are asked.
     std::shared_ptr<Store> writable;                ///< Null: what is built stays in memory.
+    std::shared_ptr<RemoteTier> remote;             ///< Null: none.
     double lock_wait_limit_seconds = 0;
   };
   StoreStack(Settings settings, std::shared_ptr<Clock> clock, std::shared_ptr<LiveCounters> counters, Logger logger);
@@ -32,7 +34,8 @@ class StoreStack {
     ArtifactPointer artifact;
     CacheSource source = CacheSource::store;
   };
-  /// The first store's entry for the request by the first of the compilers that has one.
+  /// The first store's entry for the request by the first of the compilers that has one. What the remote cache has goes into the writable
+  /// store.
   std::optional<Found> find(const BuildRequest& request, std::span<const CompilerIdentity> compilers);
   void publish(const Artifact& artifact);
   /// The right to build into the writable store; see lock_build(). Without such a store, or after it failed, there is nothing to wait for.
@@ -44,16 +47,24 @@ class StoreStack {
   /// Every compiler of this family ("nvrtc", "host") that a store lists, the newest version first.
   std::vector<CompilerIdentity> compilers(std::string_view family);
 
+  /// Waits until what was published is on the remote cache, or the limit passes.
+  void flush_remote(double limit_seconds);
+
   [[nodiscard]] bool empty() const noexcept { return stores_.empty(); }
   [[nodiscard]] const std::shared_ptr<Store>& writable() const noexcept { return writable_; }
   /// Folders in the order in which they are asked.
   [[nodiscard]] std::vector<std::filesystem::path> folders() const;
 
+
  private:
+  std::optional<Found> find_in_stores(const EntryKey& key, const BuildRequest& request, const CompilerIdentity& compiler);
+  std::optional<Found> find_remotely(const EntryKey& key, const BuildRequest& request, const CompilerIdentity& compiler);
+  void keep(const EntryKey& key, const CompilerIdentity& compiler, std::span<const std::byte> entry);
   void trouble(const std::string& problem);
 
   std::vector<std::shared_ptr<Store>> stores_;
   std::shared_ptr<Store> writable_;
+  std::shared_ptr<RemoteTier> remote_;
   double lock_wait_limit_seconds_;
   std::shared_ptr<Clock> clock_;
   std::shared_ptr<LiveCounters> counters_;
