@@ -31,7 +31,7 @@ struct Outcome {
   std::vector<std::pair<std::string, EntryKey>> members;
 };
 
-Outcome read(std::span<const std::byte> file, EntryParts parts, std::size_t piece) {
+Outcome read(std::span<const std::byte> file, std::size_t piece) {
   Outcome outcome;
   const auto source = [&file, piece]() -> Result<std::span<const std::byte>> {
     const auto next = file.first(std::min(piece, file.size()));
@@ -39,7 +39,7 @@ Outcome read(std::span<const std::byte> file, EntryParts parts, std::size_t piec
     return next;
   };
   auto manifest = read_bundle(
-      source, parts,
+      source,
       [&](const BundleMember& member) -> Result<> {
         outcome.members.emplace_back(text_of(member.name), member.digest);
         return {};
@@ -177,8 +177,8 @@ std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::s
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span<const std::byte> file{reinterpret_cast<const std::byte*>(data), size};
-  const Outcome whole = read(file, EntryParts::without_binary, std::size_t{1} << 17);
-  const Outcome again = read(file, EntryParts::all, 61);
+  const Outcome whole = read(file, std::size_t{1} << 17);
+  const Outcome again = read(file, 61);
   FUZZ_CHECK(whole.manifest == again.manifest);
   FUZZ_CHECK(whole.members == again.members);
   if (!whole.manifest) return 0;

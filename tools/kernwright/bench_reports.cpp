@@ -1,14 +1,11 @@
 // How a benchmark is shown: a table of 100 columns, and a JSON document with every sample.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "bench_sparse_mla.hpp"
+#include "json_document.hpp"
 
 namespace kernwright::tool {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json spread_json(const std::vector<double>& samples) {
   const support::Spread spread = support::spread(samples);
@@ -109,7 +106,7 @@ std::string json_of(const BenchReport& report) {
                   {"peak_tbps", report.peak_tbps > 0 ? Json(report.peak_tbps) : Json(nullptr)},
                   {"kernels", std::move(kernels)},
                   {"points", std::move(points)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document(json);
 }
 
 }  // namespace kernwright::tool

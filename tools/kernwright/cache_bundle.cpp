@@ -4,11 +4,9 @@
 
 #include <memory>
 
-#include "cache.hpp"
+#include "bundle_report.hpp"
+#include "cache_stores.hpp"
 #include "platform/posix_calls.hpp"
-#include "reports.hpp"
-#include "support/bundle/pack.hpp"
-#include "support/bundle/unpack.hpp"
 #include "support/format.hpp"
 
 namespace kernwright::tool {
@@ -24,38 +22,40 @@ Result<std::vector<Target>> parse_targets(const std::string& words) {
   return targets;
 }
 
-Result<PackReport> pack(const std::string& file, const std::string& words) {
-  auto targets = parse_targets(words);
+Result<PackReport> pack(const CachePackOptions& options) {
+  auto targets = parse_targets(options.targets);
   if (!targets) return fail(std::move(targets.error()));
-  const auto store = open_store();
-  if (!store) return fail(Error(store.error()));
+  const auto stores = open_writable_store(options);
+  if (!stores) return fail(Error(stores.error()));
   const std::shared_ptr<FileSystem> files = FileSystem::posix();
-  auto packed = support::pack_bundle({*files, (*store)->folder(), std::move(*targets)}, file, std::make_shared<PosixCalls>());
+  const auto& folder = stores->writable->folder();
+  auto packed = support::pack_bundle({*files, folder, std::move(*targets)}, options.file, std::make_shared<PosixCalls>());
   if (!packed) return fail(std::move(packed.error()));
-  return PackReport{(*store)->folder().string(), file, std::move(*packed)};
+  return PackReport{folder.string(), options.file, std::move(*packed)};
 }
 
-Result<UnpackReport> unpack(const std::string& file) {
-  const auto store = open_store();
-  if (!store) return fail(Error(store.error()));
+Result<UnpackReport> unpack(const CacheUnpackOptions& options) {
+  const auto stores = open_writable_store(options);
+  if (!stores) return fail(Error(stores.error()));
   const std::shared_ptr<FileSystem> files = FileSystem::posix();
-  auto unpacked = support::unpack_bundle(file, **store, *files, std::make_shared<PosixCalls>());
+  auto unpacked = support::unpack_bundle(options.file, *stores->writable, *files, std::make_shared<PosixCalls>());
   if (!unpacked) return fail(std::move(unpacked.error()));
-  return UnpackReport{(*store)->folder().string(), file, std::move(*unpacked)};
+  return UnpackReport{stores->writable->folder().string(), options.file, std::move(*unpacked)};
 }
 
 }  // namespace
 
-ExitCode cache_pack(const OutputOptions& output, const std::string& file, const std::string& targets) {
-  const Result<PackReport> report = pack(file, targets);
+ExitCode cache_pack(const CachePackOptions& options) {
+  const Result<PackReport> report = pack(options);
   if (!report) return report_error(report.error());
-  return finish(output.json ? json_of(*report) : text_of(*report), report->packed.left_out.empty() ? ExitCode::done : ExitCode::wrong);
+  const bool whole = report->packed.left_out.empty();
+  return finish(options.output.json ? json_of(*report) : text_of(*report), whole ? ExitCode::done : ExitCode::wrong);
 }
 
-ExitCode cache_unpack(const OutputOptions& output, const std::string& file) {
-  const Result<UnpackReport> report = unpack(file);
+ExitCode cache_unpack(const CacheUnpackOptions& options) {
+  const Result<UnpackReport> report = unpack(options);
   if (!report) return report_error(report.error());
-  return finish(output.json ? json_of(*report) : text_of(*report), ExitCode::done);
+  return finish(options.output.json ? json_of(*report) : text_of(*report), ExitCode::done);
 }
 
 }  // namespace kernwright::tool

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
+#include "cache_stores.hpp"
+#include "json_document.hpp"
 #include "warm_requests.hpp"
 
 namespace kernwright::tool {
@@ -16,14 +16,16 @@ struct SealedReport {
   WarmSummary summary;
 };
 
-Result<SealedReport> verify(const OutputOptions& output, const VerifySealedWords& words) {
-  RuntimeOptions options = runtime_options(output);
+Result<SealedReport> verify(const CacheOptions& cache, const VerifySealedWords& words) {
+  auto stores = store_options(cache);
+  if (!stores) return fail(std::move(stores.error()));
+  RuntimeOptions options = std::move(*stores);
   options.sealed = true;
   if (!words.template_folder.empty()) options.template_folder = words.template_folder;
   auto runtime = Runtime::create(std::move(options));
   if (!runtime) return fail(std::move(runtime.error()));
   WarmWords selection_words;
-  selection_words.output = output;
+  selection_words.output = cache.output;
   selection_words.list = words.list;
   selection_words.targets = words.targets;
   auto selection = select_requests(*runtime, selection_words);
@@ -51,28 +53,28 @@ std::string text_of(const SealedReport& report) {
 }
 
 std::string json_of(const SealedReport& report) {
-  nlohmann::ordered_json missing = nlohmann::ordered_json::array();
+  Json missing = Json::array();
   for (const WarmedItem& item : report.summary.items) {
     if (item.outcome != WarmOutcome::failed) continue;
     missing.push_back({{"template", item.template_name},
                        {"specialisation", item.specialisation.text()},
                        {"target", item.target.name()},
-                       {"tile", item.tile.variant.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(item.tile.text())},
+                       {"tile", item.tile.variant.empty() ? Json(nullptr) : Json(item.tile.text())},
                        {"reason", item.reason}});
   }
-  const nlohmann::ordered_json json{
+  const Json json{
       {"stores", report.stores},           {"hit", report.summary.hit},       {"plans_hit", report.summary.plans_hit},
       {"skipped", report.summary.skipped}, {"failed", report.summary.failed}, {"missing", std::move(missing)}};
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return document(json);
 }
 
 }  // namespace
 
-ExitCode cache_verify_sealed(const OutputOptions& output, const VerifySealedWords& words) {
-  const Result<SealedReport> report = verify(output, words);
+ExitCode cache_verify_sealed(const CacheOptions& options, const VerifySealedWords& words) {
+  const Result<SealedReport> report = verify(options, words);
   if (!report) return report_error(report.error());
   const bool complete = report->summary.failed == 0 && report->summary.built == 0;
-  return finish(output.json ? json_of(*report) : text_of(*report), complete ? ExitCode::done : ExitCode::wrong);
+  return finish(options.output.json ? json_of(*report) : text_of(*report), complete ? ExitCode::done : ExitCode::wrong);
 }
 
 }  // namespace kernwright::tool

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "console.hpp"
+#include "cache.hpp"
 
 namespace kernwright::tool {
 
@@ -15,6 +15,6 @@ struct VerifySealedWords {
 
 /// Proves that a sealed process would find everything that the list asks for: each plan table and kernel is looked up as it would, with no
 /// compiler. Exit code 1 where something is missing or bad; it is named with the command that warms it.
-ExitCode cache_verify_sealed(const OutputOptions& output, const VerifySealedWords& words);
+ExitCode cache_verify_sealed(const CacheOptions& options, const VerifySealedWords& words);
 
 }  // namespace kernwright::tool

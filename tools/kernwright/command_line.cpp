@@ -19,8 +19,13 @@ namespace kernwright::tool {
 namespace {
 
 constexpr const char* kEnvironment = R"(Environment:
-  KERNWRIGHT_CACHE_DIR          the store, else XDG_CACHE_HOME/kernwright, else HOME/.cache/kernwright,
+  KERNWRIGHT_CACHE_DIR          the writable store, else XDG_CACHE_HOME/kernwright, else HOME/.cache/kernwright,
                                 else a private folder in TMPDIR
+  KERNWRIGHT_CACHE_STORES       read-only stores that are asked before it, separated by ':'
+  KERNWRIGHT_CACHE_SHARED       1: other users, who are trusted, write to the writable store as well
+  KERNWRIGHT_CACHE_LIMIT        what its entries may take: bytes, or with K, M, G, T (default 1G; 0: any)
+  KERNWRIGHT_SEALED             1: nothing is compiled, and what no store holds is an error
+  KERNWRIGHT_COMPILER           which of the compilers that stores list counts where none is used
   KERNWRIGHT_TARGET             what --target means where it is not given
   KERNWRIGHT_TUNING_DIR         tuning tables that are read before the built-in ones
   KERNWRIGHT_CUDA_DRIVER        libcuda.so.1
@@ -155,48 +160,111 @@ void add_warm(CLI::App& app, WarmWords& words, Action& action) {
   command->callback([&] { action = [&] { return warm(words); }; });
 }
 
-struct CacheOptions {
-  bool sealed = false;
-  VerifySealedWords sealed_words;
-  OutputOptions output;
-  std::string key;
-  std::string bundle;
-  std::string targets;
+struct CacheWords {
+  CacheListOptions ls;
+  CacheShowOptions show;
+  CacheVerifyOptions verify;
+  CachePruneOptions prune;
+  CacheOptions clear;
+  VerifySealedWords sealed;
+  bool is_sealed = false;
+  CachePackOptions pack;
+  CacheUnpackOptions unpack;
 };
 
-void add_cache(CLI::App& app, CacheOptions& options, Action& action) {
-  CLI::App* const cache = app.add_subcommand("cache", "Look into the store, or empty it");
-  cache->require_subcommand(1);
-  const auto add = [&](const char* name, const char* help, std::function<ExitCode()> run) {
-    CLI::App* const command = cache->add_subcommand(name, help);
-    add_output_options(*command, options.output, false);
-    command->callback([&action, run] { action = run; });
-    return command;
-  };
-  add("ls", "List entries, fits and compilers", [&] { return cache_list(options.output); });
-  CLI::App* const show = add("show", "Show an entry: constants, tile, target, resource use, compile time, log",
-                             [&] { return cache_show(options.output, options.key); });
+/// A cache subcommand with what all of them take.
+template <class Options>
+CLI::App* add_cache_command(CLI::App& cache, const char* name, const char* help, Options& options, ExitCode (*run)(const Options&),
+                            Action& action) {
+  CLI::App* const command = cache.add_subcommand(name, help);
+  add_output_options(*command, options.output, false);
+  command->add_option("--store", options.store, "This folder alone (default: the stores of the environment)");
+  command->callback([&action, &options, run] { action = [&options, run] { return run(options); }; });
+  return command;
+}
+
+void add_cache_show(CLI::App& cache, CacheShowOptions& options, Action& action) {
+  using What = CacheShowOptions::What;
+  CLI::App* const show =
+      add_cache_command(cache, "show", "Show an entry: constants, tile, target, plan, resource use, compiler; or one part of it", options,
+                        &cache_show, action);
   show->add_option("key", options.key, "The entry's name, or at least 4 of its first digits")->required();
-  CLI::App* const verify = add("verify", "Read and check every entry; exit code 1 where one is bad", [&] {
-    return options.sealed ? cache_verify_sealed(options.output, options.sealed_words) : cache_verify(options.output);
-  });
+  CLI::Option_group* const part = show->add_option_group("part", "One part in place of the summary");
+  part->require_option(0, 1);
+  part->add_option_function<std::string>(
+          "--source",
+          [&](const std::string& name) {
+            options.what = What::source;
+            options.source = name;
+          },
+          "The stored sources, all of them or the one of this name")
+      ->expected(0, 1)
+      ->type_name("[NAME]");
+  const auto flag = [&](const char* name, What what, const char* help) {
+    part->add_flag_callback(
+        name, [&options, what] { options.what = what; }, help);
+  };
+  flag("--log", What::log, "The compiler's log");
+  flag("--ptx", What::ptx, "PTX, made again from the stored sources by the NVRTC that is here");
+  flag("--sass", What::sass, "The binary's machine code, by nvdisasm");
+  show->add_option("--binary", options.binary, "Write the binary (a cubin; on host a shared object) to this file");
+}
+
+void add_cache_prune(CLI::App& cache, CachePruneOptions& options, Action& action) {
+  CLI::App* const prune = add_cache_command(cache, "prune",
+                                            "Remove entries of the writable store that any of these rules names; what another process "
+                                            "reads stays. Leftovers of killed processes go too",
+                                            options, &cache_prune, action);
+  prune->add_option("--limit", options.limit, "The least recently used, until all take at most this: bytes, or with K, M, G, T");
+  prune->add_option("--unused-for", options.unused_for, "What was not used for so long: 30d, 12h, 90m");
+  prune->add_option("--target", options.target, "What is for this target, fits too: host, sm_80, sm_90a, …");
+  prune->add_flag("--other-compilers", options.other_compilers, "What other compilers made than those that are here");
+  prune->add_flag("--leftovers", options.leftovers, "Leftovers only");
+  prune->add_flag("--dry-run", options.dry_run, "Only say what would be removed");
+}
+
+void add_cache_verify_sealed(CLI::App& verify, CacheWords& words, Action& action) {
   CLI::Option* const sealed =
-      verify->add_flag("--sealed", options.sealed, "Prove that a sealed process would find everything that a launch list asks for");
-  CLI::Option* const list = verify->add_option("--list", options.sealed_words.list, "The launch list")->needs(sealed);
+      verify.add_flag("--sealed", words.is_sealed, "Prove that a sealed process would find everything that a launch list asks for");
+  CLI::Option* const list = verify.add_option("--list", words.sealed.list, "The launch list")->needs(sealed);
   sealed->needs(list);
-  verify->add_option("--target", options.sealed_words.targets, "With --sealed: targets in place of the list's")->needs(sealed);
+  verify.add_option("--target", words.sealed.targets, "With --sealed: targets in place of the list's")->needs(sealed);
   verify
-      ->add_option("--templates", options.sealed_words.template_folder,
-                   "With --sealed: a folder of templates in place of the built-in ones")
+      .add_option("--templates", words.sealed.template_folder, "With --sealed: a folder of templates in place of the built-in ones")
       ->needs(sealed);
-  add("clear", "Remove entries, fits and leftovers, nothing else", [&] { return cache_clear(options.output); });
-  CLI::App* const pack = add("pack", "Write entries, fits and compilers to one file; exit code 1 where a bad one had to be left out",
-                             [&] { return cache_pack(options.output, options.bundle, options.targets); });
-  pack->add_option("file", options.bundle, "The bundle, a zstd-compressed tar archive; a file that is there is replaced")->required();
-  pack->add_option("--target", options.targets, "Only these targets, comma-separated: host, sm_80, sm_90a, … (default: all)");
-  CLI::App* const unpack = add("unpack", "Check a bundle whole, then add to the store what it lacks",
-                               [&] { return cache_unpack(options.output, options.bundle); });
-  unpack->add_option("file", options.bundle, "The bundle")->required();
+  verify.callback([&] {
+    action = [&] { return words.is_sealed ? cache_verify_sealed(words.verify, words.sealed) : cache_verify(words.verify); };
+  });
+}
+
+void add_cache_bundles(CLI::App& cache, CacheWords& words, Action& action) {
+  CLI::App* const pack = add_cache_command(cache, "pack", "Write entries, fits and compilers to one file; exit code 1 where a bad one had to be left out",
+                                           words.pack, &cache_pack, action);
+  pack->add_option("file", words.pack.file, "The bundle, a zstd-compressed tar archive; a file that is there is replaced")->required();
+  pack->add_option("--target", words.pack.targets, "Only these targets, comma-separated: host, sm_80, sm_90a, … (default: all)");
+  CLI::App* const unpack =
+      add_cache_command(cache, "unpack", "Check a bundle whole, then add to the writable store what it lacks", words.unpack, &cache_unpack, action);
+  unpack->add_option("file", words.unpack.file, "The bundle")->required();
+}
+
+void add_cache(CLI::App& app, CacheWords& words, Action& action) {
+  CLI::App* const cache = app.add_subcommand("cache", "Look into the stores, check them, or remove what is in the writable one");
+  cache->require_subcommand(1);
+  CLI::App* const ls =
+      add_cache_command(*cache, "ls", "List entries, fits and compilers of every store, in the order in which a run asks them", words.ls,
+                        &cache_list, action);
+  ls->add_option("--template", words.ls.template_name, "Only this template, e.g. sparse_mla/prefill, or family, e.g. sparse_mla");
+  ls->add_option("--target", words.ls.target, "Only this target: host, sm_80, sm_90a, …");
+  add_cache_show(*cache, words.show, action);
+  CLI::App* const verify = add_cache_command(
+      *cache, "verify", "Read and check every file of every store, its name and rights; exit code 1 where something is bad", words.verify,
+      &cache_verify, action);
+  add_cache_verify_sealed(*verify, words, action);
+  verify->add_flag("--remove-bad", words.verify.remove_bad, "Remove bad entries, fits and compiler records of the writable store");
+  add_cache_prune(*cache, words.prune, action);
+  add_cache_command(*cache, "clear", "Remove all entries, fits, compiler records and leftovers of the writable store, nothing else",
+                    words.clear, &cache_clear, action);
+  add_cache_bundles(*cache, words, action);
 }
 
 /// The subcommand as far as the words led, e.g. `kernwright run sparse-mla`.
@@ -240,8 +308,8 @@ int run_command_line(int argc, const char* const* argv) {
   add_bench(app, bench_options, action);
   WarmWords warm_words;
   add_warm(app, warm_words, action);
-  CacheOptions cache_options;
-  add_cache(app, cache_options, action);
+  CacheWords cache_words;
+  add_cache(app, cache_words, action);
 
   try {
     app.parse(argc, argv);

@@ -63,9 +63,11 @@ class FileSystem {
     bool regular_file = false;
     bool folder = false;
     Bytes size;
-    Bytes allocated;  ///< The blocks that it takes on the disk.
+    Bytes allocated;                    ///< The blocks that it takes on the disk.
     std::int64_t modified_seconds = 0;  ///< Since the epoch.
     std::uint32_t owner = 0;
+    unsigned mode = 0;  ///< Permission bits, 07777.
+    bool link = false;  ///< The name is a link; everything else here is of what it leads to.
   };
   virtual Result<Status> status(const std::filesystem::path& path) = 0;
 

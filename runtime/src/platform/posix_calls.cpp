@@ -39,6 +39,9 @@ int PosixCalls::mkdir(const char* path, mode_t mode) {
 int PosixCalls::stat(const char* path, struct stat* status) {
   return ::stat(path, status);
 }
+int PosixCalls::lstat(const char* path, struct stat* status) {
+  return ::lstat(path, status);
+}
 int PosixCalls::fstat(int descriptor, struct stat* status) {
   return ::fstat(descriptor, status);
 }
@@ -55,6 +58,9 @@ int PosixCalls::lock_range(int descriptor, short type, off_t start, off_t size) 
   range.l_start = start;
   range.l_len = size;
   return ::fcntl(descriptor, F_OFD_SETLK, &range);
+}
+int PosixCalls::find_lock(int descriptor, struct flock* range) {
+  return ::fcntl(descriptor, F_OFD_GETLK, range);
 }
 ssize_t PosixCalls::pread(int descriptor, void* bytes, std::size_t size, off_t start) {
   return ::pread(descriptor, bytes, size, start);

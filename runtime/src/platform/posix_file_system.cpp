@@ -120,7 +120,8 @@ class PosixFileSystem final : public FileSystem {
 
   Result<> create_folders(const std::filesystem::path& path, unsigned mode) override {
     struct stat status {};
-    if (calls_->stat(path.c_str(), &status) == 0) return S_ISDIR(status.st_mode) ? Result<>{} : file_error("create the folder", path, ENOTDIR);
+    if (calls_->stat(path.c_str(), &status) == 0)
+      return S_ISDIR(status.st_mode) ? Result<>{} : file_error("create the folder", path, ENOTDIR);
     std::filesystem::path current;
     for (const auto& part : path) {
       current /= part;
@@ -166,13 +167,17 @@ class PosixFileSystem final : public FileSystem {
 
   Result<Status> status(const std::filesystem::path& path) override {
     struct stat status {};
-    if (calls_->stat(path.c_str(), &status) != 0) return file_error("stat", path, errno);
+    if (calls_->lstat(path.c_str(), &status) != 0) return file_error("stat", path, errno);
+    const bool link = S_ISLNK(status.st_mode);
+    if (link && calls_->stat(path.c_str(), &status) != 0) return file_error("stat", path, errno);
     return Status{.regular_file = S_ISREG(status.st_mode),
                   .folder = S_ISDIR(status.st_mode),
                   .size = {static_cast<std::uint64_t>(status.st_size)},
                   .allocated = {static_cast<std::uint64_t>(status.st_blocks) * kBlockBytes},
                   .modified_seconds = status.st_mtime,
-                  .owner = status.st_uid};
+                  .owner = status.st_uid,
+                  .mode = status.st_mode & 07777U,
+                  .link = link};
   }
 
  private:

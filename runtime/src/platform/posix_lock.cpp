@@ -2,7 +2,9 @@
 // descriptor closes, however the process ends.
 #include <fcntl.h>
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -36,7 +38,40 @@ std::string read_owner(PosixCalls& calls, int descriptor, off_t start) {
   return owner.substr(0, owner.find('\0'));
 }
 
+/// F_OFD_GETLK answers any one of the locks in a range, so that what lies on both sides of it is asked for again.
+int add_holders(PosixCalls& calls, int descriptor, off_t start, off_t end, std::size_t most, std::vector<LockHolder>& holders) {
+  while (start < end && holders.size() < most) {
+    struct flock range {};
+    range.l_type = F_WRLCK;
+    range.l_whence = SEEK_SET;
+    range.l_start = start;
+    range.l_len = end - start;
+    if (retried([&] { return calls.find_lock(descriptor, &range); }) != 0) return errno;
+    if (range.l_type == F_UNLCK) return 0;
+    holders.push_back(
+        {static_cast<std::uint32_t>(range.l_start / static_cast<off_t>(kLockOwnerBytes)), read_owner(calls, descriptor, range.l_start)});
+    if (const int code = add_holders(calls, descriptor, start, range.l_start, most, holders)) return code;
+    if (range.l_len == 0) return 0;  // up to the end of all files
+    start = range.l_start + range.l_len;
+  }
+  return 0;
+}
+
 }  // namespace
+
+Result<std::vector<LockHolder>> lock_holders(PosixCalls& calls, const std::filesystem::path& file, std::size_t most) {
+  std::vector<LockHolder> holders;
+  const Descriptor opened(calls, retried([&] { return calls.open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0); }));
+  if (opened.number() < 0) {
+    if (errno == ENOENT) return holders;
+    return file_error("open the lock file", file, errno);
+  }
+  if (const int code = add_holders(calls, opened.number(), 0, std::numeric_limits<off_t>::max(), most, holders)) {
+    return file_error("ask for the locks of", file, code);
+  }
+  std::ranges::sort(holders, {}, &LockHolder::slot);
+  return holders;
+}
 
 Result<FileSystem::LockAttempt> try_lock_range(const std::shared_ptr<PosixCalls>& calls, const std::filesystem::path& file,
                                                std::uint32_t slot, std::string_view owner) {

@@ -17,10 +17,6 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-std::string described(const CompilerIdentity& compiler) {
-  return fmt::format("{} {} ({})", compiler.name, first_line(compiler.version), compiler_record_name(compiler).substr(0, 8));
-}
-
 bool is_meant(const CompilerIdentity& compiler, const std::string& pick) {
   const std::string version = first_line(compiler.version);
   if (pick == version || pick == compiler.name + " " + version) return true;
@@ -29,7 +25,7 @@ bool is_meant(const CompilerIdentity& compiler, const std::string& pick) {
 
 std::string list_of(const std::vector<CompilerIdentity>& compilers) {
   std::vector<std::string> names;
-  std::ranges::transform(compilers, std::back_inserter(names), described);
+  std::ranges::transform(compilers, std::back_inserter(names), compiler_label);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -52,7 +48,8 @@ Result<std::vector<CompilerIdentity>> CompilerChoice::pick(std::vector<CompilerI
   std::ranges::copy_if(all, std::back_inserter(meant), [&](const CompilerIdentity& each) { return is_meant(each, *pick_); });
   if (meant.size() == 1) return meant;
   if (meant.empty()) {
-    return fail(ErrorCode::not_found, fmt::format("KERNWRIGHT_COMPILER={}: no store lists such a compiler; listed are {}", *pick_, list_of(all)));
+    return fail(ErrorCode::not_found,
+                fmt::format("KERNWRIGHT_COMPILER={}: no store lists such a compiler; listed are {}", *pick_, list_of(all)));
   }
   return fail(ErrorCode::invalid_argument,
               fmt::format("KERNWRIGHT_COMPILER={} means several: {}; give digits of the one in brackets", *pick_, list_of(meant)));
@@ -77,10 +74,11 @@ Result<CompilerChoice::Choice> CompilerChoice::choose(Compiler& compiler) {
   if (!sealed_) return fail(std::move(choice.absence));
   std::vector<std::string> folders;
   for (const auto& folder : stores_->folders()) folders.push_back(folder.string());
-  return fail(ErrorCode::sealed_miss,
-              fmt::format("sealed, and no store lists a compiler of the kind {}, so none has a kernel made by one; looked in: {}. Warm a store or "
-                          "unpack a bundle, and name it in KERNWRIGHT_CACHE_STORES or KERNWRIGHT_CACHE_DIR",
-                          compiler.family(), folders.empty() ? "no store at all" : fmt::format("{}", fmt::join(folders, ", "))));
+  return fail(
+      ErrorCode::sealed_miss,
+      fmt::format("sealed, and no store lists a compiler of the kind {}, so none has a kernel made by one; looked in: {}. Warm a store or "
+                  "unpack a bundle, and name it in KERNWRIGHT_CACHE_STORES or KERNWRIGHT_CACHE_DIR",
+                  compiler.family(), folders.empty() ? "no store at all" : fmt::format("{}", fmt::join(folders, ", "))));
 }
 
 }  // namespace kernwright

@@ -52,6 +52,8 @@ class StoreStack {
 
   [[nodiscard]] bool empty() const noexcept { return stores_.empty(); }
   [[nodiscard]] const std::shared_ptr<Store>& writable() const noexcept { return writable_; }
+  /// In the order in which they are asked.
+  [[nodiscard]] const std::vector<std::shared_ptr<Store>>& all() const noexcept { return stores_; }
   /// Folders in the order in which they are asked.
   [[nodiscard]] std::vector<std::filesystem::path> folders() const;
 

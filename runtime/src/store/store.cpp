@@ -128,7 +128,7 @@ Result<> Store::publish_entry(const EntryKey& key, const CompilerIdentity& compi
   }
   const auto path = entry_path(folder_, key.hex());
   if (auto published = publish_file(path, entry); !published) return published;
-  keep_within_limit(path);
+  keep_within_limit(key.hex());
   return {};
 }
 

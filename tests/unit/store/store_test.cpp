@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "fixtures/example_artifact.hpp"
+#include "fixtures/example_fit.hpp"
 #include "fixtures/faulty_file_system.hpp"
 #include "fixtures/temporary_folder.hpp"
 
@@ -53,27 +54,6 @@ std::vector<std::string> all_files(const fs::path& folder) {
   }
   std::sort(names.begin(), names.end());
   return names;
-}
-
-Fit example_fit() {
-  Fit fit;
-  fit.template_name = "demo/scale";
-  fit.specialisation = "heads=8 dtype=bf16";
-  fit.target = "sm_90a";
-  fit.device_name = "NVIDIA \"H200\"";
-  fit.capability_major = 9;
-  fit.shared_memory_per_block = {232448};
-  fit.compiler = "nvrtc 13.0";
-  fit.asked = {"mma", 128, 64, 3, 8};
-  fit.fitted = {"mma", 64, 32, 2, 8};
-  fit.reason = "needs 300000 bytes of shared memory, the device has 232448";
-  return fit;
-}
-
-FitKey example_fit_key(char first = 'a') {
-  FitKey key;
-  key.hash = digest(std::string(1, first));
-  return key;
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ ByteSource in_pieces(const std::string& bytes, std::size_t piece, std::size_t* t
 /// "accepted", or the reason.
 std::string reading(const std::string& bundle, const BundleLimits& limits = {}, std::size_t piece = 100'000) {
   const auto read = read_bundle(
-      in_pieces(bundle, piece), EntryParts::all, [](const BundleMember&) { return Result<>(); }, limits);
+      in_pieces(bundle, piece), [](const BundleMember&) { return Result<>(); }, limits);
   if (read) return "accepted";
   return read.error().code == ErrorCode::malformed ? read.error().message : "another code: " + read.error().text();
 }
@@ -221,7 +221,7 @@ TEST_CASE("bundle archive: endless and huge content stops early") {
   for (int i = 0; i < 10 * 1024 * 8; ++i) zeros += zstd_zeros_block(i + 1 == 10 * 1024 * 8);
   const auto bytes_read = [](const std::string& bundle, std::string_view part) {
     std::size_t taken = 0;
-    const auto read = read_bundle(in_pieces(bundle, 512, &taken), EntryParts::all, [](const BundleMember&) { return Result<>(); });
+    const auto read = read_bundle(in_pieces(bundle, 512, &taken), [](const BundleMember&) { return Result<>(); });
     REQUIRE_FALSE(read);
     CHECK_MESSAGE(read.error().message.find(part) != std::string::npos, read.error().message);
     return taken;
@@ -279,12 +279,12 @@ TEST_CASE("bundle archive: the source's and the visitor's errors come through as
         if (++calls == 1) return as_bytes(bundle).first(bundle.size() / 2);
         return fail(ErrorCode::io, "the disk is gone");
       },
-      EntryParts::all, nothing);
+      nothing);
   REQUIRE_FALSE(read);
   CHECK(read.error().code == ErrorCode::io);
   CHECK(read.error().message == "the disk is gone");
   const auto visited =
-      read_bundle(in_pieces(bundle, 4096), EntryParts::all, [](const BundleMember&) { return fail(ErrorCode::timed_out, "enough"); });
+      read_bundle(in_pieces(bundle, 4096), [](const BundleMember&) { return fail(ErrorCode::timed_out, "enough"); });
   REQUIRE_FALSE(visited);
   CHECK(visited.error().code == ErrorCode::timed_out);
 }

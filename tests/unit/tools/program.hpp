@@ -22,10 +22,18 @@ inline std::string program_store() {
   return store != nullptr ? store : KERNWRIGHT_OWN_TEST_STORE;
 }
 
+/// Only this store, whatever the environment of the tests says.
 inline ChildOptions in_store(const std::filesystem::path& store = program_store()) {
   ChildOptions options;
-  options.environment = {
-      {"KERNWRIGHT_CACHE_DIR", store.string()}, {"KERNWRIGHT_TARGET", ""}, {"KERNWRIGHT_LOG", ""}, {"KERNWRIGHT_HOST_MODE", ""}};
+  options.environment = {{"KERNWRIGHT_CACHE_DIR", store.string()},
+                         {"KERNWRIGHT_CACHE_STORES", ""},
+                         {"KERNWRIGHT_CACHE_SHARED", ""},
+                         {"KERNWRIGHT_CACHE_LIMIT", ""},
+                         {"KERNWRIGHT_SEALED", ""},
+                         {"KERNWRIGHT_COMPILER", ""},
+                         {"KERNWRIGHT_TARGET", ""},
+                         {"KERNWRIGHT_LOG", ""},
+                         {"KERNWRIGHT_HOST_MODE", ""}};
   return options;
 }
 
@@ -51,21 +59,27 @@ inline bool contains(const std::string& text, std::string_view part) {
     CHECK_MESSAGE(kernwright::tests::contains(checked_text, (part)), checked_text); \
   } while (false)
 
-/// Refused as off words: code 2, the reason on stderr, nothing on stdout.
-inline void check_refused(const std::vector<std::string>& words, const std::vector<std::string>& parts,
-                          const ChildOptions& options = in_store()) {
+/// Ends with this code: the reason on stderr, nothing on stdout.
+inline void check_error(int code, const std::vector<std::string>& words, const std::vector<std::string>& parts,
+                        const ChildOptions& options) {
   const ChildResult result = kernwright_program(words, options);
   std::string line;
   for (const std::string& word : words) line += word + " ";
   CAPTURE(line);
-  CHECK_MESSAGE(result.exit_code == 2, result.err);
+  CHECK_MESSAGE(result.exit_code == code, result.err);
   CHECK(result.out.empty());
   CHECK_CONTAINS(result.err, "kernwright: error: ");
   for (const std::string& part : parts) CHECK_CONTAINS(result.err, part);
 }
 
-inline Json json_of(const ChildResult& result) {
-  const Json json = Json::parse(result.out, nullptr, false);
+/// Refused as off words.
+inline void check_refused(const std::vector<std::string>& words, const std::vector<std::string>& parts,
+                          const ChildOptions& options = in_store()) {
+  check_error(2, words, parts, options);
+}
+
+inline nlohmann::json json_of(const ChildResult& result) {
+  const nlohmann::json json = nlohmann::json::parse(result.out, nullptr, false);
   REQUIRE_MESSAGE(!json.is_discarded(), result.out << result.err);
   return json;
 }

@@ -39,7 +39,7 @@ Result<Fit> verified_fit(std::string_view text) {
 /// What has been seen of one bundle, and whether the next member may follow it.
 class Check {
  public:
-  Check(EntryParts parts, std::size_t most_members) : parts_(parts), most_members_(most_members) {}
+  explicit Check(std::size_t most_members) : most_members_(most_members) {}
 
   Result<> accept_manifest(const TarMember& member, std::string_view text) {
     if (member.name != kManifestName) {
@@ -104,7 +104,7 @@ class Check {
 
  private:
   Result<Artifact> verified_entry(const MemberName& name, std::span<const std::byte> content) {
-    auto artifact = decode_entry(content, parts_);
+    auto artifact = decode_entry(content);
     if (!artifact) return artifact;
     if (artifact->key != name.key) return bad(fmt::format("it holds the entry of another key, {}", artifact->key.hex()));
     const std::string record = compiler_record_name(artifact->compiler);
@@ -117,7 +117,6 @@ class Check {
     return artifact;
   }
 
-  EntryParts parts_;
   std::size_t most_members_;
   BundleManifest manifest_, found_;
   std::set<std::string> used_;  ///< Compilers that entries name.
@@ -155,10 +154,10 @@ Result<> read_member(TarReader& tar, const TarMember& member, Check& check, cons
 
 }  // namespace
 
-Result<BundleManifest> read_bundle(ByteSource source, EntryParts parts, const BundleVisitor& visit, const BundleLimits& limits) {
+Result<BundleManifest> read_bundle(ByteSource source, const BundleVisitor& visit, const BundleLimits& limits) {
   ZstdReader zstd(std::move(source), limits.archive);
   TarReader tar([&zstd] { return zstd.next(); });
-  Check check(parts, limits.members);
+  Check check(limits.members);
   if (auto read = read_manifest(tar, check); !read) return fail(std::move(read.error()));
   for (;;) {
     const auto member = tar.next();

@@ -24,9 +24,9 @@ struct BundleMember {
 /// An error ends the reading, and is what read_bundle() answers.
 using BundleVisitor = std::function<Result<>(BundleMember&&)>;
 
-/// Visits the members in the archive's order: compilers, entries, fits. `source` gives the bundle's file; entries are decoded with `parts`.
+/// Visits the members in the archive's order: compilers, entries, fits. `source` gives the bundle's file.
 /// Only a reading that came to the end shows that the bundle is whole: a visitor must not act on a member before one did. malformed, with
 /// the member and the reason, where the bundle is to be refused. Memory is bounded by a few times the largest entry.
-Result<BundleManifest> read_bundle(ByteSource source, EntryParts parts, const BundleVisitor& visit, const BundleLimits& limits = {});
+Result<BundleManifest> read_bundle(ByteSource source, const BundleVisitor& visit, const BundleLimits& limits = {});
 
 }  // namespace kernwright::support

@@ -108,7 +108,7 @@ Result<std::vector<std::byte>> read_entry(FileSystem& files, const std::filesyst
                                           Artifact* decoded) {
   auto bytes = files.read(entry_path(store, name.key.hex()), kLargestEntry);
   if (!bytes) return bytes;
-  auto artifact = decode_entry(*bytes, EntryParts::without_binary);
+  auto artifact = decode_entry(*bytes);
   if (!artifact) return fail(std::move(artifact.error()));
   if (artifact->key != name.key)
     return fail(ErrorCode::malformed, fmt::format("it holds the entry of another key, {}", artifact->key.hex()));

@@ -75,7 +75,7 @@ Result<std::vector<EntryKey>> check(InputFile& file) {
   auto source = file.from_start();
   if (!source) return fail(std::move(source.error()));
   std::vector<EntryKey> digests;
-  const auto read = read_bundle(std::move(*source), EntryParts::without_binary, [&](const BundleMember& member) -> Result<> {
+  const auto read = read_bundle(std::move(*source), [&](const BundleMember& member) -> Result<> {
     digests.push_back(member.digest);
     return {};
   });
@@ -95,7 +95,7 @@ Result<Unpacked> merge(InputFile& file, const std::vector<EntryKey>& digests, Me
   auto source = file.from_start();
   if (!source) return fail(std::move(source.error()));
   std::size_t number = 0;
-  auto contents = read_bundle(std::move(*source), EntryParts::all, [&](const BundleMember& member) -> Result<> {
+  auto contents = read_bundle(std::move(*source), [&](const BundleMember& member) -> Result<> {
     if (number >= digests.size() || member.digest != digests[number]) return changed();
     ++number;
     auto added = std::visit([&](const auto& value) { return merged.add(member.name, value); }, member.value);

@@ -162,6 +162,28 @@ Result<std::shared_ptr<const Nvrtc>> NvrtcCompiler::opened() {
 }
 
 Result<CompileOutput> NvrtcCompiler::compile(const BuildRequest& request) {
+  return produce(request, Product::cubin);
+}
+
+Result<std::string> NvrtcCompiler::ptx(const BuildRequest& request) {
+  const auto output = produce(request, Product::ptx);
+  if (!output) return fail(Error(output.error()));
+  std::string text(reinterpret_cast<const char*>(output->binary.data()), output->binary.size());
+  return text.substr(0, text.find('\0'));
+}
+
+/// Nothing where NVRTC made none.
+nvrtcResult NvrtcCompiler::take(const NvrtcApi& api, nvrtcProgram program, Product product, std::vector<std::byte>& bytes) {
+  const bool cubin = product == Product::cubin;
+  std::size_t size = 0;
+  if (const nvrtcResult result = (cubin ? api.get_cubin_size : api.get_ptx_size)(program, &size); result != NVRTC_SUCCESS || size == 0) {
+    return result;
+  }
+  bytes.resize(size);
+  return (cubin ? api.get_cubin : api.get_ptx)(program, reinterpret_cast<char*>(bytes.data()));
+}
+
+Result<CompileOutput> NvrtcCompiler::produce(const BuildRequest& request, Product product) {
   const auto library = opened();
   if (!library) return fail(Error(library.error()));
   const Nvrtc& nvrtc = **library;
@@ -203,15 +225,11 @@ Result<CompileOutput> NvrtcCompiler::compile(const BuildRequest& request) {
   output.log = program_log(api, program.get());
   output.seconds = std::chrono::duration<double>(SteadyClock::now() - started).count();
   if (result == NVRTC_SUCCESS) {
-    std::size_t size = 0;
-    nvrtcResult read = api.get_cubin_size(program.get(), &size);
-    if (read == NVRTC_SUCCESS && size != 0) {
-      output.binary.resize(size);
-      read = api.get_cubin(program.get(), reinterpret_cast<char*>(output.binary.data()));
-    }
-    if (read == NVRTC_SUCCESS && size != 0) return output;
-    return fail(ErrorCode::compile_failed, fmt::format("{}: NVRTC made no cubin: {}\n{}", request_name(request), api.get_error_string(read),
-                                                       readable_log(output.log)));
+    const nvrtcResult taken = take(api, program.get(), product, output.binary);
+    if (taken == NVRTC_SUCCESS && !output.binary.empty()) return output;
+    return fail(ErrorCode::compile_failed,
+                fmt::format("{}: NVRTC made no {}: {}\n{}", request_name(request), product == Product::cubin ? "cubin" : "PTX",
+                            api.get_error_string(taken), readable_log(output.log)));
   }
 
   const std::string name = request_name(request);

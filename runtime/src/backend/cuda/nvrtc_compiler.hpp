@@ -22,6 +22,8 @@ class NvrtcCompiler final : public Compiler {
   [[nodiscard]] std::string_view family() const noexcept override { return "nvrtc"; }
   Result<CompilerIdentity> identity() override;
   Result<CompileOutput> compile(const BuildRequest& request) override;
+  /// The PTX that compile() makes its binary of. Its errors are compile()'s.
+  Result<std::string> ptx(const BuildRequest& request);
   Result<ResourceUse> resources(const BuildRequest& request, std::span<const std::byte> binary, std::string_view log) override;
 
   /// What was found, for `doctor`.
@@ -35,6 +37,9 @@ class NvrtcCompiler final : public Compiler {
   Result<std::shared_ptr<const Nvrtc>> opened();
 
  private:
+  enum class Product : std::uint8_t { cubin, ptx };
+  Result<CompileOutput> produce(const BuildRequest& request, Product product);
+  static nvrtcResult take(const NvrtcApi& api, nvrtcProgram program, Product product, std::vector<std::byte>& bytes);
   Result<Installation> locate();                                             // under mutex_
   Result<std::shared_ptr<const Nvrtc>> open_library(const NvrtcFile& file);  // under mutex_
 
