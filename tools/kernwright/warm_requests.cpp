@@ -190,7 +190,7 @@ Result<std::vector<WarmRequest>> listed(const Runtime& runtime, const WarmWords&
 
 Result<std::vector<Place>> places_of(const Runtime& runtime, const WarmWords& words) {
   if (words.for_device) return present_devices(runtime);
-  // A list brings its targets along; the variable stands in only where there is none.
+  // A list brings its targets along: KERNWRIGHT_TARGET must not change what it says.
   Result<std::vector<Place>> places = parse_targets(words.list.empty() ? target_word(words.targets, "") : words.targets);
   if (places && places->empty() && words.list.empty()) {
     return fail(ErrorCode::invalid_argument,
