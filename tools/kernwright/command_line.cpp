@@ -25,6 +25,9 @@ constexpr const char* kEnvironment = R"(Environment:
   KERNWRIGHT_CACHE_SHARED       1: other users, who are trusted, write to the writable store as well
   KERNWRIGHT_CACHE_LIMIT        what its entries may take: bytes, or with K, M, G, T (default 1G; 0: any)
   KERNWRIGHT_SEALED             1: nothing is compiled, and what no store holds is an error
+  KERNWRIGHT_REMOTE             a Redis server that machines share behind the stores: redis://HOST:PORT or unix://PATH
+  KERNWRIGHT_REMOTE_KEY_FILE    the secret that its entries are authenticated with
+  KERNWRIGHT_REMOTE_NAMESPACE   the first part of its keys (default kernwright)
   KERNWRIGHT_COMPILER           which of the compilers that stores list counts where none is used
   KERNWRIGHT_TARGET             what --target means where it is not given
   KERNWRIGHT_TUNING_DIR         tuning tables that are read before the built-in ones
