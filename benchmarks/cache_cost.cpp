@@ -33,7 +33,9 @@ class KnownCompiler final : public Compiler {
   static CompilerIdentity known() { return {"nvrtc", "13.0", {{"libnvrtc", "0123"}, {"libnvrtc-builtins", "4567"}}}; }
   [[nodiscard]] std::string_view family() const noexcept override { return "nvrtc"; }
   Result<CompilerIdentity> identity() override { return known(); }
-  Result<CompileOutput> compile(const BuildRequest&) override { return fail(ErrorCode::internal, "a hit was measured, and this is a miss"); }
+  Result<CompileOutput> compile(const BuildRequest&) override {
+    return fail(ErrorCode::internal, "a hit was measured, and this is a miss");
+  }
   Result<ResourceUse> resources(const BuildRequest&, std::span<const std::byte>, std::string_view) override { return ResourceUse{}; }
 };
 

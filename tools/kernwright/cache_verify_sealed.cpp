@@ -62,9 +62,8 @@ std::string json_of(const SealedReport& report) {
                        {"tile", item.tile.variant.empty() ? Json(nullptr) : Json(item.tile.text())},
                        {"reason", item.reason}});
   }
-  const Json json{
-      {"stores", report.stores},           {"hit", report.summary.hit},       {"plans_hit", report.summary.plans_hit},
-      {"skipped", report.summary.skipped}, {"failed", report.summary.failed}, {"missing", std::move(missing)}};
+  const Json json{{"stores", report.stores},           {"hit", report.summary.hit},       {"plans_hit", report.summary.plans_hit},
+                  {"skipped", report.summary.skipped}, {"failed", report.summary.failed}, {"missing", std::move(missing)}};
   return document(json);
 }
 

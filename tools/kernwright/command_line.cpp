@@ -232,21 +232,20 @@ void add_cache_verify_sealed(CLI::App& verify, CacheWords& words, Action& action
   CLI::Option* const list = verify.add_option("--list", words.sealed.list, "The launch list")->needs(sealed);
   sealed->needs(list);
   verify.add_option("--target", words.sealed.targets, "With --sealed: targets in place of the list's")->needs(sealed);
-  verify
-      .add_option("--templates", words.sealed.template_folder, "With --sealed: a folder of templates in place of the built-in ones")
+  verify.add_option("--templates", words.sealed.template_folder, "With --sealed: a folder of templates in place of the built-in ones")
       ->needs(sealed);
-  verify.callback([&] {
-    action = [&] { return words.is_sealed ? cache_verify_sealed(words.verify, words.sealed) : cache_verify(words.verify); };
-  });
+  verify.callback(
+      [&] { action = [&] { return words.is_sealed ? cache_verify_sealed(words.verify, words.sealed) : cache_verify(words.verify); }; });
 }
 
 void add_cache_bundles(CLI::App& cache, CacheWords& words, Action& action) {
-  CLI::App* const pack = add_cache_command(cache, "pack", "Write entries, fits and compilers to one file; exit code 1 where a bad one had to be left out",
-                                           words.pack, &cache_pack, action);
+  CLI::App* const pack =
+      add_cache_command(cache, "pack", "Write entries, fits and compilers to one file; exit code 1 where a bad one had to be left out",
+                        words.pack, &cache_pack, action);
   pack->add_option("file", words.pack.file, "The bundle, a zstd-compressed tar archive; a file that is there is replaced")->required();
   pack->add_option("--target", words.pack.targets, "Only these targets, comma-separated: host, sm_80, sm_90a, … (default: all)");
-  CLI::App* const unpack =
-      add_cache_command(cache, "unpack", "Check a bundle whole, then add to the writable store what it lacks", words.unpack, &cache_unpack, action);
+  CLI::App* const unpack = add_cache_command(cache, "unpack", "Check a bundle whole, then add to the writable store what it lacks",
+                                             words.unpack, &cache_unpack, action);
   unpack->add_option("file", words.unpack.file, "The bundle")->required();
 }
 

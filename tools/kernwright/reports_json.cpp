@@ -6,10 +6,25 @@ namespace kernwright::tool {
 namespace {
 
 Json counters_json(const Counters& counters) {
-  return {{"memory_hits", counters.memory_hits},   {"store_hits", counters.store_hits},           {"misses", counters.misses},
-          {"compiles", counters.compiles},         {"compile_seconds", counters.compile_seconds}, {"waits", counters.waits},
-          {"bad_entries", counters.bad_entries},   {"step_downs", counters.step_downs},           {"fits_read", counters.fits_read},
-          {"fits_written", counters.fits_written}, {"store_warnings", counters.store_warnings},   {"launches", counters.launches}};
+  return {{"memory_hits", counters.memory_hits},
+          {"store_hits", counters.store_hits},
+          {"hits_by_store", counters.hits_by_store},
+          {"remote_hits", counters.remote_hits},
+          {"remote_bad", counters.remote_bad},
+          {"remote_unavailable", counters.remote_unavailable},
+          {"misses", counters.misses},
+          {"sealed_misses", counters.sealed_misses},
+          {"compiles", counters.compiles},
+          {"compile_seconds", counters.compile_seconds},
+          {"waits", counters.waits},
+          {"lock_waits", counters.lock_waits},
+          {"lock_failures", counters.lock_failures},
+          {"bad_entries", counters.bad_entries},
+          {"step_downs", counters.step_downs},
+          {"fits_read", counters.fits_read},
+          {"fits_written", counters.fits_written},
+          {"store_warnings", counters.store_warnings},
+          {"launches", counters.launches}};
 }
 
 Json launch_json(const LaunchReport& launch) {

@@ -55,15 +55,15 @@ struct RuntimeOptions {
   std::optional<std::vector<std::filesystem::path>> read_only_stores;
   /// The writable store is shared with other users who are trusted. Else KERNWRIGHT_CACHE_SHARED (0 or 1), else no.
   std::optional<bool> store_shared;
-  /// What the writable store's entries may take; the least recently used leave. 0: any. Else KERNWRIGHT_CACHE_LIMIT (bytes, or with K, M, G),
-  /// else 1 GiB.
+  /// What the writable store's entries may take; the least recently used leave. 0: any. Else KERNWRIGHT_CACHE_LIMIT (bytes, or with K, M,
+  /// G), else 1 GiB.
   std::optional<Bytes> store_limit;
   /// Nothing is compiled: what no store holds is the error sealed_miss. Else KERNWRIGHT_SEALED (0 or 1), else no.
   std::optional<bool> sealed;
   /// Which of the compilers that stores list counts where none is used: "nvrtc 13.0", "13.0", or digits of its record's name. Else
   /// KERNWRIGHT_COMPILER, else all, the newest first.
   std::optional<std::string> compiler;
-  double lock_wait_limit_seconds = 130;       ///< How long one process waits for another's build of the same key before it builds as well.
+  double lock_wait_limit_seconds = 130;  ///< How long one process waits for another's build of the same key before it builds as well.
   std::optional<std::filesystem::path> template_folder;  ///< Replaces the embedded templates by a folder laid out like kernel_templates/.
   std::optional<std::filesystem::path> tuning_folder;    ///< Tables read before the embedded ones. Else KERNWRIGHT_TUNING_DIR.
   std::optional<std::filesystem::path> cuda_driver;      ///< libcuda.so.1. Else KERNWRIGHT_CUDA_DRIVER, else the loader's path.
@@ -109,11 +109,12 @@ class Runtime {
 
   /// Slow, once a (template, specialisation, device, tile); later calls answer from memory. Tries the tile asked for, then the fall-backs.
   /// Errors: invalid_argument, not_found, unsupported, does_not_fit (every candidate, with each one's reason), compile_failed,
-  /// compiler_unavailable, driver_unavailable, load_failed, launch_failed, timed_out, out_of_memory, device_fault, io, malformed, sealed_miss, internal.
+  /// compiler_unavailable, driver_unavailable, load_failed, launch_failed, timed_out, out_of_memory, device_fault, io, malformed,
+  /// sealed_miss, internal.
   [[nodiscard]] Result<Kernel> prepare(const PrepareRequest& request) const;
 
-  /// The same on a thread of the runtime's own, so that the caller never waits for a compiler: as many at once as compiles_at_once. When the
-  /// last handle of the runtime goes, those under way are finished and those not begun answer with `unsupported`.
+  /// The same on a thread of the runtime's own, so that the caller never waits for a compiler: as many at once as compiles_at_once. When
+  /// the last handle of the runtime goes, those under way are finished and those not begun answer with `unsupported`.
   [[nodiscard]] std::shared_future<Result<Kernel>> prepare_async(PrepareRequest request) const;
 
   /// Compiles into the store without loading; needs the compiler, not the device. One request, one compile at a time; the error is the

@@ -52,7 +52,7 @@ tl::unexpected<Error> file_error(std::string_view operation, const std::filesyst
 std::string_view kind_of(mode_t mode);
 
 /// FileSystem::try_lock over these calls.
-Result<FileSystem::LockAttempt> try_lock_range(const std::shared_ptr<PosixCalls>& calls, const std::filesystem::path& file, std::uint32_t slot,
-                                               std::string_view owner);
+Result<FileSystem::LockAttempt> try_lock_range(const std::shared_ptr<PosixCalls>& calls, const std::filesystem::path& file,
+                                               std::uint32_t slot, std::string_view owner);
 
 }  // namespace kernwright

@@ -25,8 +25,9 @@ class CompilerChoice {
     bool present = false;                      ///< The compiler is there and may be used.
     Error absence;                             ///< Why it is not, unless sealed.
   };
-  /// Sealed, the compiler is not even looked for. What the stores list is read once. Errors: compiler_unavailable where there is none and no store lists any; not_found,
-  /// invalid_argument where `pick` names none or several; sealed_miss where the runtime is sealed and no store lists a compiler.
+  /// Sealed, the compiler is not even looked for. What the stores list is read once. Errors: compiler_unavailable where there is none and
+  /// no store lists any; not_found, invalid_argument where `pick` names none or several; sealed_miss where the runtime is sealed and no
+  /// store lists a compiler.
   Result<Choice> choose(Compiler& compiler);
 
  private:

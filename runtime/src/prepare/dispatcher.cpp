@@ -140,8 +140,8 @@ Kernel finish(const Attempt& attempt, Loaded loaded, const Tile& asked, const Ti
 
 Result<Kernel> step_down(Attempt& attempt, const std::vector<Candidate>& candidates) {
   const Tile asked = candidates.front().tile;
-  auto record = FitRecord::open(attempt.state, attempt.backend->compiler(),
-                                {attempt.definition, attempt.specialisation, attempt.device, asked});
+  auto record =
+      FitRecord::open(attempt.state, attempt.backend->compiler(), {attempt.definition, attempt.specialisation, attempt.device, asked});
   if (!record) return fail(std::move(record.error()));
 
   std::string reasons;

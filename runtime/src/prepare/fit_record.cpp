@@ -49,8 +49,9 @@ std::optional<Fit> FitRecord::read(const std::vector<Candidate>& candidates) {
     same.fitted = fit->fitted;
     same.reason = fit->reason;
     if (*fit != same) {
-      state_->logger(LogLevel::warn, fmt::format("fit {} is ignored: it speaks of {} ({}) on {}, tile {}, not of what was asked", sought.hex(),
-                                                 fit->template_name, fit->specialisation, fit->device_name, fit->asked.text()));
+      state_->logger(LogLevel::warn,
+                     fmt::format("fit {} is ignored: it speaks of {} ({}) on {}, tile {}, not of what was asked", sought.hex(),
+                                 fit->template_name, fit->specialisation, fit->device_name, fit->asked.text()));
       continue;
     }
     const bool offered = std::ranges::any_of(candidates, [&](const Candidate& each) { return each.tile == fit->fitted; });

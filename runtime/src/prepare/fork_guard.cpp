@@ -26,9 +26,10 @@ ForkGuard::~ForkGuard() {
 
 Result<> ForkGuard::check() const {
   if (!in_child()) return {};
-  return fail(ErrorCode::unsupported,
-              "this process was forked from the one that made the runtime; make a new Runtime here (kernels that were prepared before the fork "
-              "for a CUDA device do not work here either, since a CUDA context does not cross a fork)");
+  return fail(
+      ErrorCode::unsupported,
+      "this process was forked from the one that made the runtime; make a new Runtime here (kernels that were prepared before the fork "
+      "for a CUDA device do not work here either, since a CUDA context does not cross a fork)");
 }
 
 }  // namespace kernwright

@@ -126,8 +126,8 @@ Result<> resolve_stores(RuntimeOptions& options) {
 Result<> check_compiles_at_once(const RuntimeOptions& options) {
   constexpr int kMost = 1024;
   if (options.compiles_at_once < 0 || options.compiles_at_once > kMost) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("compiles_at_once is {}; legal are 0 (as many as cores and memory allow) to {}", options.compiles_at_once, kMost));
+    return fail(ErrorCode::invalid_argument, fmt::format("compiles_at_once is {}; legal are 0 (as many as cores and memory allow) to {}",
+                                                         options.compiles_at_once, kMost));
   }
   return {};
 }

@@ -39,7 +39,8 @@ StoreStack::Settings store_settings(const RuntimeOptions& options, const std::sh
   }
   if (const auto folder = default_store_folder(options.store)) {
     settings.writable = std::make_shared<Store>(
-        *folder, files, clock, StoreSettings{.shared = options.store_shared.value_or(false), .limit = options.store_limit.value_or(Bytes{})});
+        *folder, files, clock,
+        StoreSettings{.shared = options.store_shared.value_or(false), .limit = options.store_limit.value_or(Bytes{})});
   }
   return settings;
 }
@@ -61,8 +62,8 @@ std::shared_ptr<Runtime::State> Runtime::State::create(RuntimeOptions resolved, 
   const bool sealed = options.sealed.value_or(false);
   state->compilers = std::make_shared<CompilerChoice>(state->stores, sealed, options.compiler);
   state->budget = std::make_shared<CompileBudget>(options.compiles_at_once);
-  state->artifacts = std::make_unique<ArtifactSource>(
-      ArtifactSource::Settings{state->stores, state->compilers, sealed, state->budget}, state->counters, state->logger);
+  state->artifacts = std::make_unique<ArtifactSource>(ArtifactSource::Settings{state->stores, state->compilers, sealed, state->budget},
+                                                      state->counters, state->logger);
   state->background = std::make_unique<BackgroundWork>([budget = state->budget] { return static_cast<std::size_t>(budget->at_once()); });
   return state;
 }

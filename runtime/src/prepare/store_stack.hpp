@@ -57,7 +57,6 @@ class StoreStack {
   /// Folders in the order in which they are asked.
   [[nodiscard]] std::vector<std::filesystem::path> folders() const;
 
-
  private:
   std::optional<Found> find_in_stores(const EntryKey& key, const BuildRequest& request, const CompilerIdentity& compiler);
   std::optional<Found> find_remotely(const EntryKey& key, const BuildRequest& request, const CompilerIdentity& compiler);

@@ -37,8 +37,8 @@ struct Source {
   explicit Source(std::vector<std::shared_ptr<Store>> read_only, std::shared_ptr<Store> writable, bool sealed,
                   std::optional<std::string> pick = std::nullopt, std::shared_ptr<RemoteTier> remote = nullptr)
       : counters(std::make_shared<LiveCounters>()),
-        stores(std::make_shared<StoreStack>(StoreStack::Settings{std::move(read_only), std::move(writable), std::move(remote), 1}, Clock::system(), counters,
-                                            lines.logger())),
+        stores(std::make_shared<StoreStack>(StoreStack::Settings{std::move(read_only), std::move(writable), std::move(remote), 1},
+                                            Clock::system(), counters, lines.logger())),
         compilers(std::make_shared<CompilerChoice>(stores, sealed, std::move(pick))),
         artifacts({stores, compilers, sealed, std::make_shared<CompileBudget>(1)}, counters, lines.logger()) {}
 

@@ -283,8 +283,7 @@ TEST_CASE("bundle archive: the source's and the visitor's errors come through as
   REQUIRE_FALSE(read);
   CHECK(read.error().code == ErrorCode::io);
   CHECK(read.error().message == "the disk is gone");
-  const auto visited =
-      read_bundle(in_pieces(bundle, 4096), [](const BundleMember&) { return fail(ErrorCode::timed_out, "enough"); });
+  const auto visited = read_bundle(in_pieces(bundle, 4096), [](const BundleMember&) { return fail(ErrorCode::timed_out, "enough"); });
   REQUIRE_FALSE(visited);
   CHECK(visited.error().code == ErrorCode::timed_out);
 }
