@@ -66,6 +66,18 @@ if(KERNWRIGHT_TOOLS OR KERNWRIGHT_TESTS OR KERNWRIGHT_BENCHMARKS)
   find_package(CLI11 REQUIRED)
   find_package(nlohmann_json REQUIRED)
 endif()
+if(KERNWRIGHT_TOOLS OR KERNWRIGHT_TESTS)
+  # The archive itself, not CMake's target, which names the shared library: the program must run where that is not installed. Its reader and
+  # writer of tar need no other library, but one of their objects names the writers of every format. These are never called, and with
+  # --gc-sections the linker drops them before it looks for what they need (libarchive is built with a section a function for this).
+  find_path(KERNWRIGHT_LIBARCHIVE_INCLUDE archive.h REQUIRED)
+  find_library(KERNWRIGHT_LIBARCHIVE libarchive.a REQUIRED)
+  mark_as_advanced(KERNWRIGHT_LIBARCHIVE_INCLUDE KERNWRIGHT_LIBARCHIVE)
+  add_library(kernwright_libarchive INTERFACE)
+  target_include_directories(kernwright_libarchive SYSTEM INTERFACE "${KERNWRIGHT_LIBARCHIVE_INCLUDE}")
+  target_link_libraries(kernwright_libarchive INTERFACE "${KERNWRIGHT_LIBARCHIVE}")
+  target_link_options(kernwright_libarchive INTERFACE LINKER:--gc-sections)
+endif()
 if(KERNWRIGHT_TESTS)
   find_package(doctest REQUIRED)
 endif()

@@ -38,6 +38,7 @@ constexpr std::array kFunctions{"cuInit",
                                 "cuStreamCreate",
                                 "cuStreamDestroy",
                                 "cuStreamSynchronize",
+                                "cuStreamWaitEvent",
                                 "cuStreamGetCtx",
                                 "cuStreamGetDevice",
                                 "cuStreamIsCapturing",
@@ -500,6 +501,11 @@ CUresult cuEventRecord(CUevent event, CUstream) {
   FAKE_ENTER("cuEventRecord");
   *reinterpret_cast<int*>(event) = static_cast<int>(state().launch_count.load());
   return CUDA_SUCCESS;
+}
+CUresult cuStreamWaitEvent(CUstream, CUevent event, unsigned) {
+  FAKE_ENTER("cuStreamWaitEvent");
+  const std::lock_guard lock(state().mutex);
+  return state().events.contains(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 CUresult cuEventSynchronize(CUevent) {
   FAKE_ENTER("cuEventSynchronize");

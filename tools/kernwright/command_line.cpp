@@ -6,7 +6,10 @@
 #include <sstream>
 #include <string>
 
+#include "bench_sparse_mla.hpp"
 #include "cache.hpp"
+#include "cache_bundle.hpp"
+#include "cache_verify_sealed.hpp"
 #include "console.hpp"
 #include "doctor.hpp"
 #include "run_sparse_mla.hpp"
@@ -16,8 +19,16 @@ namespace kernwright::tool {
 namespace {
 
 constexpr const char* kEnvironment = R"(Environment:
-  KERNWRIGHT_CACHE_DIR          the store, else XDG_CACHE_HOME/kernwright, else HOME/.cache/kernwright,
+  KERNWRIGHT_CACHE_DIR          the writable store, else XDG_CACHE_HOME/kernwright, else HOME/.cache/kernwright,
                                 else a private folder in TMPDIR
+  KERNWRIGHT_CACHE_STORES       read-only stores that are asked before it, separated by ':'
+  KERNWRIGHT_CACHE_SHARED       1: other users, who are trusted, write to the writable store as well
+  KERNWRIGHT_CACHE_LIMIT        what its entries may take: bytes, or with K, M, G, T (default 1G; 0: any)
+  KERNWRIGHT_SEALED             1: nothing is compiled, and what no store holds is an error
+  KERNWRIGHT_REMOTE             a Redis server that machines share behind the stores: redis://HOST:PORT or unix://PATH
+  KERNWRIGHT_REMOTE_KEY_FILE    the secret that its entries are authenticated with
+  KERNWRIGHT_REMOTE_NAMESPACE   the first part of its keys (default kernwright)
+  KERNWRIGHT_COMPILER           which of the compilers that stores list counts where none is used
   KERNWRIGHT_TARGET             what --target means where it is not given
   KERNWRIGHT_TUNING_DIR         tuning tables that are read before the built-in ones
   KERNWRIGHT_CUDA_DRIVER        libcuda.so.1
@@ -27,7 +38,8 @@ constexpr const char* kEnvironment = R"(Environment:
   KERNWRIGHT_HOST_SHARED_BYTES  shared memory of a block on host
   CXX                           the C++ compiler for host, else g++, else clang++
   KERNWRIGHT_LOG                error, warn, info or debug
-Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 the call's words are off; 3 this machine cannot do it)";
+Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 the call's words are off; 3 this machine cannot do it;
+  130 interrupted)";
 
 /// Runs the subcommand that was chosen.
 using Action = std::function<ExitCode()>;
@@ -74,43 +86,187 @@ void add_run(CLI::App& app, RunSparseMlaOptions& options, Action& action) {
   command->callback([&] { action = [&] { return run_sparse_mla(options); }; });
 }
 
-void add_warm(CLI::App& app, WarmOptions& options, Action& action) {
-  CLI::App* const command =
-      app.add_subcommand("warm", "Compile sparse MLA prefill's kernels into the store, for targets that need not be here; needs no GPU");
-  command->add_option("--target", options.targets,
-                      "Targets, comma-separated: host, sm_80, sm_90a, … (needed unless KERNWRIGHT_TARGET is set)");
-  command->add_option("--heads", options.heads, "Head counts, comma-separated, 1 to 128")->capture_default_str();
+void add_bench(CLI::App& app, BenchSparseMlaOptions& options, Action& action) {
+  CLI::App* const bench = app.add_subcommand("bench", "Measure an operation over a list of shapes");
+  bench->require_subcommand(1);
+  CLI::App* const command = bench->add_subcommand("sparse-mla",
+                                                  "Time sparse MLA prefill, everything from the indices to the output. Each shape is "
+                                                  "checked against the CPU reference before it is timed;\n"
+                                                  "exit code 1 where one is wrong. Inputs are rotated past the L2 cache, and each "
+                                                  "measurement is made twice: control says how far they differ.");
+  CLI::Option* const shapes = command->add_option("--shapes", options.shapes, "Requests x tokens, comma-separated, e.g. 1x8192,4x2048");
+  CLI::Option* const churn = command->add_option(
+      "--churn", options.churns, "Shares of its rows that a token replaces, comma-separated (default 0.02,0.05,0.10 on a GPU)");
+  CLI::Option* const rows =
+      command
+          ->add_option("--spread-rows", options.spread_rows,
+                       "KV rows of one more point, whose selections are spread over them (default 131072 on a GPU; 0: none)")
+          ->check(CLI::Range(std::int64_t{0}, std::int64_t{2'147'483'647}));
+  CLI::Option* const heads = command->add_option("--heads", options.heads, "Query heads")->check(CLI::Range(1, 128))->capture_default_str();
+  CLI::Option* const topk =
+      command->add_option("--topk", options.topk, "K (default 2048 on a GPU, 32 on host)")->check(CLI::Range(1, 4096));
+  CLI::Option* const input = command->add_option("--input", options.inputs, "safetensors files as for run, in place of generated shapes");
+  for (CLI::Option* generated : {shapes, churn, rows, heads, topk}) generated->excludes(input);
+  command->add_option("--union", options.union_word, "auto, 0 (off), 2, 4, 8, 16")->capture_default_str();
+  command->add_option("--tile", options.tile, "Tile of the attention kernel (default: from the tuning tables)");
+  command->add_option("--target", options.target, "auto, host, or the target of a device here (default: auto)");
+  command->add_flag("--deterministic", options.deterministic, "One token at a time");
+  command->add_option("--repetitions", options.repetitions, "Timed runs a point (default 15 on a GPU, 3 on host)")
+      ->check(CLI::Range(1, 100'000));
+  command->add_option("--seed", options.seed, "Seed of the generated inputs")->capture_default_str();
   command
-      ->add_option("--union", options.unions,
-                   "Unions, comma-separated: auto (what an op would choose for the target), 0 (off), 2, 4, 8, 16")
-      ->capture_default_str();
-  command->add_option("--jobs", options.jobs, "Specialisations built at once (default: one a core; NVRTC runs at most 16)")
-      ->check(CLI::Range(1, 1024));
-  command->add_flag("--no-fallbacks", options.no_fallbacks, "Only the first tile of each kernel, not those that a step-down would go to");
-  add_output_options(*command, options.output, true);
-  command->callback([&] { action = [&] { return warm(options); }; });
+      ->add_option("--peak-tflops", options.peak_tflops, "bf16 rate for the floor (default: as measured on this kind of device, if known)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--peak-tbps", options.peak_tbps, "Memory rate for the floor, TB/s (default likewise)")->check(CLI::PositiveNumber);
+  command->add_option("--json", options.json_file, "Write every sample to a JSON file; - for stdout, in place of the table");
+  command->add_flag("--quiet", options.output.quiet, "No progress, notes or warnings on stderr; errors still");
+  command->callback([&] { action = [&] { return bench_sparse_mla(options); }; });
 }
 
-struct CacheOptions {
-  OutputOptions output;
-  std::string key;
+void add_warm(CLI::App& app, WarmWords& words, Action& action) {
+  CLI::App* const command = app.add_subcommand("warm",
+                                               "Compile kernels into the store, for targets that need not be here; needs no GPU. Without "
+                                               "--list and --template: those of sparse MLA\n"
+                                               "prefill with the given heads and unions, which as they stand are the default list. What is "
+                                               "in the store already is not compiled again.");
+  CLI::Option* const list = command->add_option("--list", words.list, "A launch list (TOML): what to warm, for which targets");
+  CLI::Option* const kernel = command->add_option("--template", words.template_name, "One kernel's template, e.g. sparse_mla/prefill");
+  command->add_option("--specialisation", words.specialisation, "Its constants, e.g. \"heads=8 group_size=8 d_qk=576 dtype=bf16\"")
+      ->needs(kernel);
+  command->add_option("--tile", words.tile, "Its tile, e.g. mma:m64n32s2w8 (default: from the tuning tables)")->needs(kernel);
+  CLI::Option* const heads =
+      command->add_option("--heads", words.heads, "Head counts from 1 to 128, comma-separated, and ranges: 8,16,32 or 1-128")
+          ->capture_default_str();
+  CLI::Option* const unions =
+      command
+          ->add_option("--union", words.unions,
+                       "Unions, comma-separated: auto (what an op would choose for the target), 0 (off), 2, 4, 8, 16")
+          ->capture_default_str();
+  list->excludes(kernel)->excludes(heads)->excludes(unions);
+  kernel->excludes(heads)->excludes(unions);
+  CLI::Option* const targets = command->add_option(
+      "--target", words.targets,
+      "Targets, comma-separated: host, sm_80, sm_90a, … With --list: in place of the list's, and only those of its launches");
+  CLI::Option* const device =
+      command->add_flag("--for-device", words.for_device, "The targets, limits and tuned tiles of the devices that are here")
+          ->excludes(targets);
+  command->add_flag("--no-fallbacks", words.no_fallbacks,
+                    "Only the first tile of each kernel that fits, not those that a step-down would go to");
+  command->add_option("--jobs", words.jobs, "Compiles at once (default: what processors, CPU quota and memory allow)")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--templates", words.template_folder, "A folder of templates in place of the built-in ones");
+  command
+      ->add_option("--write-list", words.write_list,
+                   "Write what would be warmed as a launch list to this file (-: stdout), and compile nothing")
+      ->excludes(device);
+  add_output_options(*command, words.output, true);
+  command->callback([&] { action = [&] { return warm(words); }; });
+}
+
+struct CacheWords {
+  CacheListOptions ls;
+  CacheShowOptions show;
+  CacheVerifyOptions verify;
+  CachePruneOptions prune;
+  CacheOptions clear;
+  VerifySealedWords sealed;
+  bool is_sealed = false;
+  CachePackOptions pack;
+  CacheUnpackOptions unpack;
 };
 
-void add_cache(CLI::App& app, CacheOptions& options, Action& action) {
-  CLI::App* const cache = app.add_subcommand("cache", "Look into the store, or empty it");
-  cache->require_subcommand(1);
-  const auto add = [&](const char* name, const char* help, std::function<ExitCode()> run) {
-    CLI::App* const command = cache->add_subcommand(name, help);
-    add_output_options(*command, options.output, false);
-    command->callback([&action, run] { action = run; });
-    return command;
-  };
-  add("ls", "List entries, fits and compilers", [&] { return cache_list(options.output); });
-  CLI::App* const show = add("show", "Show an entry: constants, tile, target, resource use, compile time, log",
-                             [&] { return cache_show(options.output, options.key); });
+/// A cache subcommand with what all of them take.
+template <class Options>
+CLI::App* add_cache_command(CLI::App& cache, const char* name, const char* help, Options& options, ExitCode (*run)(const Options&),
+                            Action& action) {
+  CLI::App* const command = cache.add_subcommand(name, help);
+  add_output_options(*command, options.output, false);
+  command->add_option("--store", options.store, "This folder alone (default: the stores of the environment)");
+  command->callback([&action, &options, run] { action = [&options, run] { return run(options); }; });
+  return command;
+}
+
+void add_cache_show(CLI::App& cache, CacheShowOptions& options, Action& action) {
+  using What = CacheShowOptions::What;
+  CLI::App* const show =
+      add_cache_command(cache, "show", "Show an entry: constants, tile, target, plan, resource use, compiler; or one part of it", options,
+                        &cache_show, action);
   show->add_option("key", options.key, "The entry's name, or at least 4 of its first digits")->required();
-  add("verify", "Read and check every entry; exit code 1 where one is bad", [&] { return cache_verify(options.output); });
-  add("clear", "Remove entries, fits and leftovers, nothing else", [&] { return cache_clear(options.output); });
+  CLI::Option_group* const part = show->add_option_group("part", "One part in place of the summary");
+  part->require_option(0, 1);
+  part->add_option_function<std::string>(
+          "--source",
+          [&](const std::string& name) {
+            options.what = What::source;
+            options.source = name;
+          },
+          "The stored sources, all of them or the one of this name")
+      ->expected(0, 1)
+      ->type_name("[NAME]");
+  const auto flag = [&](const char* name, What what, const char* help) {
+    part->add_flag_callback(
+        name, [&options, what] { options.what = what; }, help);
+  };
+  flag("--log", What::log, "The compiler's log");
+  flag("--ptx", What::ptx, "PTX, made again from the stored sources by the NVRTC that is here");
+  flag("--sass", What::sass, "The binary's machine code, by nvdisasm");
+  show->add_option("--binary", options.binary, "Write the binary (a cubin; on host a shared object) to this file");
+}
+
+void add_cache_prune(CLI::App& cache, CachePruneOptions& options, Action& action) {
+  CLI::App* const prune = add_cache_command(cache, "prune",
+                                            "Remove entries of the writable store that any of these rules names; what another process "
+                                            "reads stays. Leftovers of killed processes go too",
+                                            options, &cache_prune, action);
+  prune->add_option("--limit", options.limit, "The least recently used, until all take at most this: bytes, or with K, M, G, T");
+  prune->add_option("--unused-for", options.unused_for, "What was not used for so long: 30d, 12h, 90m");
+  prune->add_option("--target", options.target, "What is for this target, fits too: host, sm_80, sm_90a, …");
+  prune->add_flag("--other-compilers", options.other_compilers, "What other compilers made than those that are here");
+  prune->add_flag("--leftovers", options.leftovers, "Leftovers only");
+  prune->add_flag("--dry-run", options.dry_run, "Only say what would be removed");
+}
+
+void add_cache_verify_sealed(CLI::App& verify, CacheWords& words, Action& action) {
+  CLI::Option* const sealed =
+      verify.add_flag("--sealed", words.is_sealed, "Prove that a sealed process would find everything that a launch list asks for");
+  CLI::Option* const list = verify.add_option("--list", words.sealed.list, "The launch list")->needs(sealed);
+  sealed->needs(list);
+  verify.add_option("--target", words.sealed.targets, "With --sealed: targets in place of the list's")->needs(sealed);
+  verify.add_option("--templates", words.sealed.template_folder, "With --sealed: a folder of templates in place of the built-in ones")
+      ->needs(sealed);
+  verify.callback(
+      [&] { action = [&] { return words.is_sealed ? cache_verify_sealed(words.verify, words.sealed) : cache_verify(words.verify); }; });
+}
+
+void add_cache_bundles(CLI::App& cache, CacheWords& words, Action& action) {
+  CLI::App* const pack =
+      add_cache_command(cache, "pack", "Write entries, fits and compilers to one file; exit code 1 where a bad one had to be left out",
+                        words.pack, &cache_pack, action);
+  pack->add_option("file", words.pack.file, "The bundle, a zstd-compressed tar archive; a file that is there is replaced")->required();
+  pack->add_option("--target", words.pack.targets, "Only these targets, comma-separated: host, sm_80, sm_90a, … (default: all)");
+  CLI::App* const unpack = add_cache_command(cache, "unpack", "Check a bundle whole, then add to the writable store what it lacks",
+                                             words.unpack, &cache_unpack, action);
+  unpack->add_option("file", words.unpack.file, "The bundle")->required();
+}
+
+void add_cache(CLI::App& app, CacheWords& words, Action& action) {
+  CLI::App* const cache = app.add_subcommand("cache", "Look into the stores, check them, or remove what is in the writable one");
+  cache->require_subcommand(1);
+  CLI::App* const ls =
+      add_cache_command(*cache, "ls", "List entries, fits and compilers of every store, in the order in which a run asks them", words.ls,
+                        &cache_list, action);
+  ls->add_option("--template", words.ls.template_name, "Only this template, e.g. sparse_mla/prefill, or family, e.g. sparse_mla");
+  ls->add_option("--target", words.ls.target, "Only this target: host, sm_80, sm_90a, …");
+  add_cache_show(*cache, words.show, action);
+  CLI::App* const verify = add_cache_command(
+      *cache, "verify", "Read and check every file of every store, its name and rights; exit code 1 where something is bad", words.verify,
+      &cache_verify, action);
+  add_cache_verify_sealed(*verify, words, action);
+  verify->add_flag("--remove-bad", words.verify.remove_bad, "Remove bad entries, fits and compiler records of the writable store");
+  add_cache_prune(*cache, words.prune, action);
+  add_cache_command(*cache, "clear", "Remove all entries, fits, compiler records and leftovers of the writable store, nothing else",
+                    words.clear, &cache_clear, action);
+  add_cache_bundles(*cache, words, action);
 }
 
 /// The subcommand as far as the words led, e.g. `kernwright run sparse-mla`.
@@ -150,10 +306,12 @@ int run_command_line(int argc, const char* const* argv) {
   doctor_command->callback([&] { action = [&] { return doctor(doctor_output); }; });
   RunSparseMlaOptions run_options;
   add_run(app, run_options, action);
-  WarmOptions warm_options;
-  add_warm(app, warm_options, action);
-  CacheOptions cache_options;
-  add_cache(app, cache_options, action);
+  BenchSparseMlaOptions bench_options;
+  add_bench(app, bench_options, action);
+  WarmWords warm_words;
+  add_warm(app, warm_words, action);
+  CacheWords cache_words;
+  add_cache(app, cache_words, action);
 
   try {
     app.parse(argc, argv);

@@ -1,65 +1,20 @@
 #include "doctor.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <filesystem>
+#include <algorithm>
+#include <utility>
 
 // What a run would open is asked of the library's own parts, so that doctor and run cannot disagree.
 #include "backend/backends.hpp"
 #include "backend/cuda/diagnosis.hpp"
+#include "doctor_report.hpp"
 #include "prepare/options.hpp"
-#include "reports.hpp"
-#include "store/store.hpp"
+#include "prepare/runtime_state.hpp"
+#include "store/compiler_record.hpp"
 
 namespace kernwright::tool {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr std::uint64_t kLittleSpace = std::uint64_t{64} << 20;  // A store of all default kernels takes a few MiB.
-
-/// The folder itself, or the nearest one above it that exists: where it would be made.
-fs::path existing_part(const fs::path& folder) {
-  std::error_code ignored;
-  fs::path part = fs::absolute(folder, ignored);
-  while (!fs::exists(fs::status(part, ignored)) && part.has_parent_path() && part != part.parent_path()) part = part.parent_path();
-  return part;
-}
-
-StoreDiagnosis diagnose_store(const fs::path& folder) {
-  StoreDiagnosis store;
-  store.folder = folder.string();
-  if (folder.empty()) return store;
-  const fs::path part = existing_part(folder);
-  std::error_code ignored;
-  store.exists = fs::exists(folder, ignored);
-  struct stat status {};
-  if (::stat(part.c_str(), &status) != 0) {
-    store.problem = fmt::format("{}: {}", part.string(), std::generic_category().message(errno));
-    return store;
-  }
-  store.owner = status.st_uid;
-  store.own = status.st_uid == ::geteuid();
-  if (!S_ISDIR(status.st_mode)) {
-    store.problem = fmt::format("{} is not a folder", part.string());
-    return store;
-  }
-  store.writable = ::access(part.c_str(), W_OK | X_OK) == 0;
-  struct statvfs space {};
-  if (::statvfs(part.c_str(), &space) == 0) store.free = {space.f_bavail * space.f_frsize};
-  if (!store.writable) {
-    store.problem = fmt::format("{} cannot be written to: {}", part.string(), std::generic_category().message(errno));
-  } else if (store.exists && !store.own) {
-    store.problem = fmt::format("{} belongs to user {}, not to this one ({})", folder.string(), store.owner, ::geteuid());
-  } else if (store.free.count < kLittleSpace) {
-    store.problem = fmt::format("{} has only {} bytes free", part.string(), store.free.count);
-  }
-  return store;
-}
 
 void diagnose_host(const RuntimeOptions& options, const Runtime& runtime, DoctorReport& report) {
   const std::shared_ptr<Backend> backend = make_host_backend(options, Logger());
@@ -99,10 +54,68 @@ void diagnose_cuda_side(const RuntimeOptions& options, const Runtime& runtime, D
                       report.builtins_problem.empty() && report.mismatch.empty();
 }
 
-void list_problems(DoctorReport& report) {
+/// The compilers that are here.
+std::vector<CompilerIdentity> present_compilers(const Runtime& runtime) {
+  std::vector<CompilerIdentity> present;
+  for (const BackendKind kind : {BackendKind::cuda, BackendKind::host}) {
+    if (auto identity = runtime.state().backend(kind)->compiler().identity()) present.push_back(std::move(*identity));
+  }
+  return present;
+}
+
+void diagnose_stores(const Runtime& runtime, const std::vector<CompilerIdentity>& present, DoctorReport& report) {
+  const Runtime::State& state = runtime.state();
+  for (const auto& store : state.stores->all()) report.stores.push_back(diagnose_store(*store, *state.files, present));
+  report.sealed = runtime.sealed();
+  CompilerChoice choice(state.stores, true, state.options.compiler);
+  for (const BackendKind kind : {BackendKind::cuda, BackendKind::host}) {
+    Compiler& compiler = state.backend(kind)->compiler();
+    SealedStart& start = report.sealed_starts.emplace_back();
+    start.family = compiler.family();
+    const auto chosen = choice.choose(compiler);
+    if (!chosen) {
+      start.problem = chosen.error().message;
+    } else {
+      std::ranges::transform(chosen->identities, std::back_inserter(start.compilers), compiler_label);
+    }
+  }
+}
+
+/// Entries that no run hits, since the compiler that is here made none of them.
+void list_unhit_entries(const DoctorReport& report, const std::vector<CompilerIdentity>& present, std::vector<Problem>& problems) {
+  if (report.sealed) return;
+  for (const CompilerIdentity& compiler : present) {
+    std::size_t own = 0;
+    std::size_t others = 0;
+    for (const StoreDiagnosis& store : report.stores) {
+      for (const auto& each : store.by_compiler) {
+        if (each.compiler.name == compiler.name) (each.present ? own : others) += each.entries;
+      }
+    }
+    if (own > 0 || others == 0) continue;
+    problems.push_back(
+        {fmt::format("none of the stores' {} entries of the kind {} was made by {}, which is the compiler that is here: none is a hit, and "
+                     "every kernel is compiled anew",
+                     others, compiler.name, compiler_label(compiler)),
+         "Warm a store with this compiler, use the one that made the entries (kernwright cache ls lists it), or seal the process "
+         "(KERNWRIGHT_SEALED=1): it then takes the stores' own compiler and compiles nothing."});
+  }
+}
+
+/// Sealed, a run works where the stores name a compiler; KERNWRIGHT_COMPILER may pick one that none lists.
+void list_sealed_problems(const DoctorReport& report, std::vector<Problem>& problems) {
+  if (!report.sealed) return;
+  const bool none = std::ranges::all_of(report.sealed_starts, [](const SealedStart& each) { return each.compilers.empty(); });
+  if (none && !report.sealed_starts.empty()) {
+    problems.push_back({report.sealed_starts.front().problem,
+                        "Name a warm store in KERNWRIGHT_CACHE_STORES or KERNWRIGHT_CACHE_DIR, or unset KERNWRIGHT_SEALED."});
+  }
+}
+
+void list_problems(const std::vector<CompilerIdentity>& present, DoctorReport& report) {
   const bool none_works = !report.cuda_works && !report.host_works;
   const auto add = [&](const std::string& what, std::string remedy, bool stops) {
-    if (!what.empty()) report.problems.push_back({what, std::move(remedy), stops && none_works});
+    if (!what.empty()) report.problems.push_back({{what, std::move(remedy)}, stops && none_works});
   };
   add(report.driver_problem,
       "Install NVIDIA's driver, or name its libcuda.so.1 in KERNWRIGHT_CUDA_DRIVER; without a GPU use --target host.", true);
@@ -115,11 +128,15 @@ void list_problems(DoctorReport& report) {
   add(report.builtins_problem, "Put libnvrtc-builtins of the same version beside libnvrtc: packages install both.", true);
   add(report.mismatch, "Update the driver, or use an NVRTC that is not newer than it.", true);
   add(report.host_problem, "Install g++ or clang++, or name one in CXX; only --target host needs it.", true);
-  add(report.store.problem,
-      "Give a folder of this user's on a disk with space in KERNWRIGHT_CACHE_DIR; runs work without it, compiling anew each time.", false);
-  if (report.store.folder.empty()) {
-    add("there is no folder for a store", "Set KERNWRIGHT_CACHE_DIR, or HOME; runs work without it, compiling anew each time.", false);
+  std::vector<Problem> others;
+  for (const StoreDiagnosis& store : report.stores) std::ranges::copy(store.problems, std::back_inserter(others));
+  if (std::ranges::all_of(report.stores, &StoreDiagnosis::read_only)) {
+    others.push_back(
+        {"there is no folder for a store", "Set KERNWRIGHT_CACHE_DIR, or HOME; runs work without it, compiling anew each time."});
   }
+  list_unhit_entries(report, present, others);
+  list_sealed_problems(report, others);
+  for (Problem& each : others) add(each.what, std::move(each.remedy), false);
 }
 
 }  // namespace
@@ -134,8 +151,9 @@ ExitCode doctor(const OutputOptions& output) {
   report.version = KERNWRIGHT_VERSION;
   diagnose_cuda_side(*options, *runtime, report);
   diagnose_host(*options, *runtime, report);
-  report.store = diagnose_store(runtime->store_folder());
-  list_problems(report);
+  const std::vector<CompilerIdentity> present = present_compilers(*runtime);
+  diagnose_stores(*runtime, present, report);
+  list_problems(present, report);
   return finish(output.json ? json_of(report) : text_of(report),
                 report.cuda_works || report.host_works ? ExitCode::done : ExitCode::unable);
 }

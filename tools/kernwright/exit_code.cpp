@@ -19,6 +19,7 @@ ExitCode exit_code(const Error& error) noexcept {
     case ErrorCode::io:
     case ErrorCode::capturing:
     case ErrorCode::timed_out:
+    case ErrorCode::sealed_miss:
     case ErrorCode::internal: return ExitCode::unable;
   }
   return ExitCode::unable;

@@ -1,4 +1,4 @@
-// What the subcommands found, apart from how it is shown. Each has a text for people and a JSON document.
+// What run and warm found, apart from how it is shown. Each has a text for people and a JSON document.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "kernwright/counters.hpp"
 #include "kernwright/kernel.hpp"
+#include "kernwright/warming.hpp"
 #include "support/sparse_mla_check.hpp"
 
 namespace kernwright::tool {
@@ -38,96 +39,21 @@ struct RunReport {
   Counters counters;
 };
 
-struct WarmItemReport {
-  std::string template_name;
-  std::string specialisation;
-  std::string target;
-  std::string tile;
-  std::string key;
-  std::string status;  ///< "built", "hit", "skipped" or "failed"
-  std::string detail;  ///< Why it was skipped or failed.
-  double compile_ms = 0;
-  ResourceUse resources;
-};
 struct WarmReport {
   std::string store;
-  std::vector<WarmItemReport> items;
-  double seconds = 0;
-  [[nodiscard]] std::int64_t count(std::string_view status) const;
-};
-
-struct CacheEntryReport {
-  std::string key;
-  std::string kind;  ///< "kernel" or "plans"; empty where the entry is bad.
-  std::string template_name, specialisation, tile, target, compiler;
-  Bytes size;
-  std::int64_t modified_seconds = 0;
-  ResourceUse resources;
-  Bytes binary;
-  double compile_seconds = 0;
-  std::vector<std::string> sources;
-  std::string log;
-  std::string problem;  ///< Not empty: why the entry is bad.
-};
-struct CacheFitReport {
-  std::string key, template_name, specialisation, target, device, tile_asked, tile_fitted, reason;
-};
-struct CacheReport {
-  std::string store;
-  std::vector<CacheEntryReport> entries;
-  std::vector<CacheFitReport> fits;
-  std::vector<std::string> compilers;
-  [[nodiscard]] std::int64_t bad() const;
-};
-struct ClearReport {
-  std::string store;
-  std::uint64_t entries = 0, fits = 0;
-  Bytes bytes;
-};
-
-struct StoreDiagnosis {
-  std::string folder;  ///< Empty: memory only.
-  bool exists = false;
-  bool writable = false;  ///< Or can be created.
-  bool own = false;       ///< The folder, or the one it would be made in, is this user's.
-  std::uint32_t owner = 0;
-  Bytes free;
-  std::string problem;
-};
-struct DoctorReport {
-  std::string version;
-  std::string driver_path, driver_version, driver_problem;
-  std::string nvrtc_path, nvrtc_found_by, nvrtc_version, nvrtc_problem;
-  std::string builtins_path, builtins_problem;
-  std::vector<std::string> nvrtc_targets;
-  std::string mismatch;
-  std::vector<DeviceInfo> devices;
-  std::string devices_problem;
-  std::string host_compiler, host_problem;
-  DeviceInfo host;
-  StoreDiagnosis store;
-  bool cuda_works = false, host_works = false;
-  struct Problem {
-    std::string what;
-    std::string remedy;
-    bool stops_a_run = false;  ///< On every target; otherwise on one of them, or nothing but speed is lost.
-  };
-  std::vector<Problem> problems;
+  std::string list;         ///< What was asked for, for people.
+  std::string jobs_reason;  ///< What decided how many compiles ran at once.
+  WarmSummary summary;
+  double cpu_seconds = 0;  ///< User and system, compilers that were started included.
+  int signal = 0;          ///< Not 0: the one that ended it early.
+  /// The share of its time that each of the jobs kept a core busy.
+  [[nodiscard]] double busy() const { return summary.seconds > 0 ? cpu_seconds / (summary.seconds * summary.jobs) : 0; }
 };
 
 std::string text_of(const RunReport& report);
 std::string text_of(const WarmReport& report);
-std::string list_text(const CacheReport& report);
-std::string verify_text(const CacheReport& report);
-std::string text_of(const CacheEntryReport& entry);
-std::string text_of(const ClearReport& report);
-std::string text_of(const DoctorReport& report);
 
 std::string json_of(const RunReport& report);
 std::string json_of(const WarmReport& report);
-std::string json_of(const CacheReport& report);
-std::string json_of(const CacheEntryReport& entry);
-std::string json_of(const ClearReport& report);
-std::string json_of(const DoctorReport& report);
 
 }  // namespace kernwright::tool

@@ -1,31 +1,30 @@
-// The only unit that writes JSON. Fields of one meaning have one name in every document.
-#include <nlohmann/json.hpp>
-
+// The JSON of run and warm.
+#include "json_document.hpp"
 #include "reports.hpp"
 
 namespace kernwright::tool {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-/// Text from compilers and file names may be no UTF-8: what is not becomes U+FFFD. An infinity or a NaN becomes null.
-std::string document(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-Json resources_json(const ResourceUse& use) {
-  return {{"registers", use.registers},
-          {"static_shared", use.static_shared.count},
-          {"stack_frame", use.stack_frame.count},
-          {"spill_stores", use.spill_stores.count},
-          {"spill_loads", use.spill_loads.count}};
-}
-
 Json counters_json(const Counters& counters) {
-  return {{"memory_hits", counters.memory_hits},   {"store_hits", counters.store_hits},           {"misses", counters.misses},
-          {"compiles", counters.compiles},         {"compile_seconds", counters.compile_seconds}, {"waits", counters.waits},
-          {"bad_entries", counters.bad_entries},   {"step_downs", counters.step_downs},           {"fits_read", counters.fits_read},
-          {"fits_written", counters.fits_written}, {"store_warnings", counters.store_warnings},   {"launches", counters.launches}};
+  return {{"memory_hits", counters.memory_hits},
+          {"store_hits", counters.store_hits},
+          {"hits_by_store", counters.hits_by_store},
+          {"remote_hits", counters.remote_hits},
+          {"remote_bad", counters.remote_bad},
+          {"remote_unavailable", counters.remote_unavailable},
+          {"misses", counters.misses},
+          {"sealed_misses", counters.sealed_misses},
+          {"compiles", counters.compiles},
+          {"compile_seconds", counters.compile_seconds},
+          {"waits", counters.waits},
+          {"lock_waits", counters.lock_waits},
+          {"lock_failures", counters.lock_failures},
+          {"bad_entries", counters.bad_entries},
+          {"step_downs", counters.step_downs},
+          {"fits_read", counters.fits_read},
+          {"fits_written", counters.fits_written},
+          {"store_warnings", counters.store_warnings},
+          {"launches", counters.launches}};
 }
 
 Json launch_json(const LaunchReport& launch) {
@@ -68,41 +67,6 @@ Json check_json(const RunReport& report) {
           {"first_failure", check.first_failure}};
 }
 
-Json device_json(const DeviceInfo& device) {
-  Json json{{"id", to_string(device.id)}, {"name", device.name}};
-  if (device.id.backend == BackendKind::cuda) {
-    json["capability"] = std::to_string(device.capability_major) + "." + std::to_string(device.capability_minor);
-  }
-  json["target"] = device.target.name();
-  json["shared_memory_per_block"] = device.shared_memory_per_block.count;
-  json["multiprocessors"] = device.multiprocessors;
-  json["memory"] = device.memory.count;
-  return json;
-}
-
-Json entry_json(const CacheEntryReport& entry) {
-  Json json{{"key", entry.key}, {"size", entry.size.count}, {"modified", entry.modified_seconds}};
-  if (!entry.problem.empty()) {
-    json["problem"] = entry.problem;
-    return json;
-  }
-  json["kind"] = entry.kind;
-  json["template"] = entry.template_name;
-  json["specialisation"] = entry.specialisation;
-  json["tile"] = entry.tile;
-  json["target"] = entry.target;
-  json["compiler"] = entry.compiler;
-  json["compile_ms"] = entry.compile_seconds * 1000;
-  json["binary_size"] = entry.binary.count;
-  json["resources"] = resources_json(entry.resources);
-  return json;
-}
-
-/// null where there is nothing to say.
-Json text_or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
 }  // namespace
 
 std::string json_of(const RunReport& report) {
@@ -131,99 +95,36 @@ std::string json_of(const RunReport& report) {
 }
 
 std::string json_of(const WarmReport& report) {
+  const WarmSummary& summary = report.summary;
   Json items = Json::array();
-  for (const WarmItemReport& item : report.items) {
+  for (const WarmedItem& item : summary.items) {
     Json json{{"template", item.template_name},
-              {"specialisation", item.specialisation},
-              {"target", item.target},
-              {"tile", item.tile},
+              {"specialisation", item.specialisation.text()},
+              {"target", item.target.name()},
+              {"tile", item.tile.variant.empty() ? "" : item.tile.text()},
               {"key", item.key},
-              {"status", item.status}};
-    if (!item.detail.empty()) json["detail"] = item.detail;
+              {"status", to_string(item.outcome)}};
+    if (!item.reason.empty()) json["detail"] = item.reason;
     json["compile_ms"] = item.compile_ms;
     json["resources"] = resources_json(item.resources);
     items.push_back(std::move(json));
   }
-  return document({{"store", text_or_null(report.store)},
-                   {"built", report.count("built")},
-                   {"hit", report.count("hit")},
-                   {"failed", report.count("failed")},
-                   {"skipped", report.count("skipped")},
-                   {"seconds", report.seconds},
-                   {"items", std::move(items)}});
-}
-
-std::string json_of(const CacheReport& report) {
-  Json entries = Json::array();
-  for (const CacheEntryReport& entry : report.entries) entries.push_back(entry_json(entry));
-  Json fits = Json::array();
-  for (const CacheFitReport& fit : report.fits) {
-    fits.push_back({{"key", fit.key},
-                    {"template", fit.template_name},
-                    {"specialisation", fit.specialisation},
-                    {"target", fit.target},
-                    {"device", fit.device},
-                    {"tile_asked", fit.tile_asked},
-                    {"tile_fitted", fit.tile_fitted},
-                    {"fit_reason", fit.reason}});
-  }
   return document({{"store", report.store},
-                   {"bad", report.bad()},
-                   {"entries", std::move(entries)},
-                   {"fits", std::move(fits)},
-                   {"compilers", report.compilers}});
-}
-
-std::string json_of(const CacheEntryReport& entry) {
-  Json json = entry_json(entry);
-  if (entry.problem.empty()) {
-    json["sources"] = entry.sources;
-    json["log"] = entry.log;
-  }
-  return document(json);
-}
-
-std::string json_of(const ClearReport& report) {
-  return document({{"store", report.store}, {"entries", report.entries}, {"fits", report.fits}, {"bytes", report.bytes.count}});
-}
-
-std::string json_of(const DoctorReport& report) {
-  Json devices = Json::array();
-  for (const DeviceInfo& device : report.devices) devices.push_back(device_json(device));
-  Json problems = Json::array();
-  for (const DoctorReport::Problem& problem : report.problems) {
-    problems.push_back({{"what", problem.what}, {"remedy", problem.remedy}, {"stops_a_run", problem.stops_a_run}});
-  }
-  const StoreDiagnosis& store = report.store;
-  return document({{"version", report.version},
-                   {"cuda_works", report.cuda_works},
-                   {"host_works", report.host_works},
-                   {"driver",
-                    {{"path", text_or_null(report.driver_path)},
-                     {"version", text_or_null(report.driver_version)},
-                     {"problem", text_or_null(report.driver_problem)}}},
-                   {"nvrtc",
-                    {{"path", text_or_null(report.nvrtc_path)},
-                     {"found_by", text_or_null(report.nvrtc_found_by)},
-                     {"version", text_or_null(report.nvrtc_version)},
-                     {"targets", report.nvrtc_targets},
-                     {"problem", text_or_null(report.nvrtc_problem)},
-                     {"builtins", {{"path", text_or_null(report.builtins_path)}, {"problem", text_or_null(report.builtins_problem)}}}}},
-                   {"devices", std::move(devices)},
-                   {"host",
-                    {{"compiler", text_or_null(report.host_compiler)},
-                     {"problem", text_or_null(report.host_problem)},
-                     {"shared_memory_per_block", report.host.shared_memory_per_block.count},
-                     {"workers", report.host.multiprocessors}}},
-                   {"store",
-                    {{"folder", text_or_null(store.folder)},
-                     {"exists", store.exists},
-                     {"writable", store.writable},
-                     {"own", store.own},
-                     {"owner", store.owner},
-                     {"free", store.free.count},
-                     {"problem", text_or_null(store.problem)}}},
-                   {"problems", std::move(problems)}});
+                   {"list", report.list},
+                   {"built", summary.built},
+                   {"hit", summary.hit},
+                   {"failed", summary.failed},
+                   {"skipped", summary.skipped},
+                   {"plans", {{"built", summary.plans_built}, {"hit", summary.plans_hit}}},
+                   {"interrupted", report.signal != 0},
+                   {"not_begun", summary.not_begun},
+                   {"not_stored", summary.not_stored},
+                   {"jobs", summary.jobs},
+                   {"jobs_reason", report.jobs_reason},
+                   {"seconds", summary.seconds},
+                   {"cpu_seconds", report.cpu_seconds},
+                   {"busy", report.busy()},
+                   {"items", std::move(items)}});
 }
 
 }  // namespace kernwright::tool

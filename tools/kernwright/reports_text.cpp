@@ -1,13 +1,12 @@
 // What people see.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ctime>
+#include <map>
 
 #include "reports.hpp"
 #include "support/format.hpp"
+#include "text_lines.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -15,25 +14,14 @@ namespace {
 using support::format_bytes;
 using support::format_milliseconds;
 
-std::string line(std::string_view label, std::string_view text) {
-  return fmt::format("{:<11}{}\n", label, text);
-}
-std::string more(std::string_view text) {
-  return line("", text);
-}
-
 std::string cache_text(const PrepareReport& report) {
   switch (report.cache) {
     case CacheSource::built: return fmt::format("compiled in {}", format_milliseconds(report.compile_ms));
     case CacheSource::store: return "hit in the store";
+    case CacheSource::remote: return "fetched from the remote cache";
     case CacheSource::memory: return "hit in memory";
   }
   return {};
-}
-
-std::string device_text(const DeviceInfo& device) {
-  if (device.id.backend == BackendKind::host) return "host (Kernwright's interpreter)";
-  return fmt::format("{} {}, capability {}.{}", to_string(device.id), device.name, device.capability_major, device.capability_minor);
 }
 
 std::string check_text(const RunReport& report) {
@@ -52,29 +40,7 @@ std::string check_text(const RunReport& report) {
   return text;
 }
 
-std::string time_text(std::int64_t seconds) {
-  return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(static_cast<std::time_t>(seconds)));
-}
-
-std::string resources_text(const CacheEntryReport& entry) {
-  const ResourceUse& use = entry.resources;
-  return fmt::format("{} registers, {} static shared, {} stack, spills {} stored {} loaded", use.registers, format_bytes(use.static_shared),
-                     format_bytes(use.stack_frame), format_bytes(use.spill_stores), format_bytes(use.spill_loads));
-}
-
-/// A part that works, or that it does not; what is wrong with it stands once, in the list of problems.
-std::string part(std::string_view label, std::string_view good, std::string_view problem) {
-  return line(label, problem.empty() ? good : "does not work, see below");
-}
-
 }  // namespace
-
-std::int64_t WarmReport::count(std::string_view status) const {
-  return std::ranges::count_if(items, [status](const WarmItemReport& item) { return item.status == status; });
-}
-std::int64_t CacheReport::bad() const {
-  return std::ranges::count_if(entries, [](const CacheEntryReport& entry) { return !entry.problem.empty(); });
-}
 
 std::string text_of(const RunReport& report) {
   std::string text = line("input", fmt::format("{}: {} tokens, {} heads, {} KV rows, K = {}, d_qk = {}", report.input, report.tokens,
@@ -109,99 +75,30 @@ std::string text_of(const RunReport& report) {
 }
 
 std::string text_of(const WarmReport& report) {
+  const WarmSummary& summary = report.summary;
   std::string text;
-  for (const WarmItemReport& item : report.items) {
-    text += fmt::format("{:<8} {:<8} {} {} {}{}\n", item.status, item.target, item.template_name, item.specialisation, item.tile,
-                        item.status == "built" ? fmt::format("  {}", format_milliseconds(item.compile_ms)) : "");
-    if (!item.detail.empty()) text += fmt::format("         {}\n", item.detail);
-  }
-  text += fmt::format("{} built, {} hit, {} skipped (above the target's limits), {} failed in {}\n", report.count("built"),
-                      report.count("hit"), report.count("skipped"), report.count("failed"), format_milliseconds(report.seconds * 1000));
-  text += fmt::format("store: {}\n", report.store.empty() ? "none: nothing was kept" : report.store);
-  return text;
-}
-
-std::string list_text(const CacheReport& report) {
-  std::string text = fmt::format("store: {}\n", report.store);
-  std::uint64_t bytes = 0;
-  for (const CacheEntryReport& entry : report.entries) {
-    bytes += entry.size.count;
-    if (!entry.problem.empty()) {
-      text += fmt::format("{}  {:>9}  BAD: {}\n", entry.key, format_bytes(entry.size), entry.problem);
-      continue;
+  std::map<std::string, int> skipped;  // the same tile is too large for many specialisations, in the same words
+  for (const WarmedItem& item : summary.items) {
+    if (item.outcome == WarmOutcome::failed) {
+      text += fmt::format("failed   {} {} {} {}\n         {}\n", item.target.name(), item.template_name, item.specialisation.text(),
+                          item.tile.variant.empty() ? "" : item.tile.text(), item.reason);
+    } else if (item.outcome == WarmOutcome::skipped) {
+      ++skipped[fmt::format("{} {} {}: {}", item.target.name(), item.template_name, item.tile.text(), item.reason)];
     }
-    text += fmt::format("{}  {:>9}  {}  {:<8} {} {} {}\n", entry.key, format_bytes(entry.size), time_text(entry.modified_seconds),
-                        entry.target, entry.template_name, entry.specialisation, entry.kind == "plans" ? "(plans)" : entry.tile);
   }
-  for (const CacheFitReport& fit : report.fits) {
-    text += fmt::format("fit {}  {} {} on {}: {} asked, {} fitted: {}\n", fit.key, fit.template_name, fit.specialisation, fit.device,
-                        fit.tile_asked, fit.tile_fitted, fit.reason);
-  }
-  for (const std::string& compiler : report.compilers) text += fmt::format("compiler {}\n", compiler);
-  text += fmt::format("{} entries, {}, {} fits\n", report.entries.size(), format_bytes({bytes}), report.fits.size());
-  return text;
-}
-
-std::string verify_text(const CacheReport& report) {
-  std::string text = fmt::format("store: {}\n", report.store);
-  for (const CacheEntryReport& entry : report.entries) {
-    if (!entry.problem.empty()) text += fmt::format("BAD {}: {}\n", entry.key, entry.problem);
-  }
-  const std::int64_t bad = report.bad();
-  text += fmt::format("{} entries verified, {} bad{}\n", report.entries.size(), bad,
-                      bad == 0 ? "" : "; a bad entry counts as a miss and is replaced when it is next needed");
-  return text;
-}
-
-std::string text_of(const CacheEntryReport& entry) {
-  std::string text =
-      line("key", entry.key) + line("size", fmt::format("{}, written {}", format_bytes(entry.size), time_text(entry.modified_seconds)));
-  if (!entry.problem.empty()) return text + line("BAD", entry.problem);
-  text += line("template", entry.template_name) + line("kind", entry.kind) + line("constants", entry.specialisation) +
-          line("tile", entry.tile) + line("target", entry.target) + line("compiler", entry.compiler);
+  for (const auto& [what, count] : skipped)
+    text += fmt::format("skipped  {}{}\n", what, count > 1 ? fmt::format(" ({} kernels)", count) : "");
   text +=
-      line("compiled", fmt::format("in {}, {} of binary", format_milliseconds(entry.compile_seconds * 1000), format_bytes(entry.binary)));
-  text += line("resources", resources_text(entry));
-  text += line("sources", fmt::format("{}", fmt::join(entry.sources, ", ")));
-  text += line("log", entry.log.empty() ? "empty" : "");
-  if (!entry.log.empty()) text += entry.log + (entry.log.back() == '\n' ? "" : "\n");
-  return text;
-}
-
-std::string text_of(const ClearReport& report) {
-  return fmt::format("removed {} entries and {} fits, {}, from {}\n", report.entries, report.fits, format_bytes(report.bytes),
-                     report.store);
-}
-
-std::string text_of(const DoctorReport& report) {
-  std::string text = line("version", report.version);
-  text += part("driver", fmt::format("{}, CUDA {}", report.driver_path, report.driver_version), report.driver_problem);
-  text += part("NVRTC", fmt::format("{}, CUDA {} (found by {})", report.nvrtc_path, report.nvrtc_version, report.nvrtc_found_by),
-               report.nvrtc_problem);
-  if (report.nvrtc_problem.empty()) {
-    text += part("builtins", report.builtins_path, report.builtins_problem);
-    text += line("targets", fmt::format("{}", fmt::join(report.nvrtc_targets, " ")));
+      fmt::format("{}\n{} kernels: {} built, {} hit, {} skipped (above the target's limits), {} failed; {} plan tables: {} built, {} hit\n",
+                  report.list, summary.items.size() + summary.not_begun, summary.built, summary.hit, summary.skipped, summary.failed,
+                  summary.plans_built + summary.plans_hit, summary.plans_built, summary.plans_hit);
+  if (report.signal != 0) {
+    text += fmt::format("interrupted: {} kernels were not begun; the same command goes on from here\n", summary.not_begun);
   }
-  for (const DeviceInfo& device : report.devices) {
-    text += line("device", fmt::format("{}, target {}, {} SMs, {}, {} shared memory a block", device_text(device), device.target.name(),
-                                       device.multiprocessors, format_bytes(device.memory), format_bytes(device.shared_memory_per_block)));
-  }
-  if (report.devices.empty()) text += line("device", "no CUDA device");
-  text += part("host",
-               fmt::format("{}, {} workers, {} shared memory a block", report.host_compiler, report.host.multiprocessors,
-                           format_bytes(report.host.shared_memory_per_block)),
-               report.host_problem);
-  const StoreDiagnosis& store = report.store;
-  text += line("store", store.folder.empty() ? "memory only"
-                                             : fmt::format("{} ({}, {}, {} free)", store.folder, store.exists ? "exists" : "not there yet",
-                                                           store.writable ? "writable" : "not writable", format_bytes(store.free)));
-  for (const DoctorReport::Problem& problem : report.problems) {
-    text += fmt::format("\n{}: {}\n  {}\n", problem.stops_a_run ? "Stops every run" : "Note", problem.what, problem.remedy);
-  }
-  text += fmt::format("\nA run is possible on {}.\n", report.cuda_works && report.host_works ? "CUDA and on host"
-                                                      : report.cuda_works                    ? "CUDA"
-                                                      : report.host_works                    ? "host (the interpreter), not on CUDA"
-                                                                                             : "no target");
+  text += fmt::format("in {}, {} at once ({}), each core {:.0f}% busy\n", format_milliseconds(summary.seconds * 1000), summary.jobs,
+                      report.jobs_reason, report.busy() * 100);
+  text += fmt::format("store: {}\n", report.store);
+  if (summary.not_stored > 0) text += fmt::format("The store took {} of the artifacts not: see the warning for why.\n", summary.not_stored);
   return text;
 }
 

@@ -8,101 +8,17 @@
 #include "host_memory.hpp"
 #include "kernwright/sparse_mla_prefill.hpp"
 #include "reports.hpp"
-#include "sparse_mla_input.hpp"
+#include "sparse_mla_tensors.hpp"
+#include "sparse_mla_words.hpp"
 #include "support/progress.hpp"
 #include "support/safetensors.hpp"
+#include "support/spread.hpp"
 #include "target_choice.hpp"
 
 namespace kernwright::tool {
 namespace {
 
-constexpr std::int64_t kValueColumns = 512;
-
-/// Input, outputs and workspace in device memory, and the arguments that name them.
-struct DeviceTensors {
-  DeviceBuffer q, kv, indices, topk_length, attn_sink, out, max_logits, lse, workspace;
-  SparseMlaPrefillArguments arguments;
-};
-
-struct HostOutput {
-  std::vector<support::Bf16> out;
-  std::vector<float> max_logits, lse;
-};
-
-template <class T>
-Result<DeviceBuffer> to_device(const Runtime& runtime, DeviceId device, const std::vector<T>& values) {
-  const auto bytes = std::as_bytes(std::span(values));
-  Result<DeviceBuffer> buffer = runtime.allocate(device, Bytes{bytes.size()});
-  if (!buffer) return buffer;
-  if (Result<> uploaded = buffer->upload(bytes); !uploaded) return fail(std::move(uploaded.error()));
-  return buffer;
-}
-
-/// An output of `size` bytes, full of NaNs: what no launch writes does not pass for a zero.
-Result<DeviceBuffer> output_buffer(const Runtime& runtime, DeviceId device, std::int64_t size) {
-  Result<DeviceBuffer> buffer = runtime.allocate(device, Bytes{static_cast<std::uint64_t>(size)});
-  if (!buffer) return buffer;
-  if (Result<> filled = buffer->fill(std::byte{0xff}); !filled) return fail(std::move(filled.error()));
-  return buffer;
-}
-
-Result<DeviceTensors> place(const Runtime& runtime, DeviceId device, const SparseMlaInput& input, Bytes workspace) {
-  DeviceTensors tensors;
-  Result<> done;
-  const auto keep = [&done](DeviceBuffer& to, auto&& make) {
-    if (!done) return;
-    Result<DeviceBuffer> made = make();
-    if (made) {
-      to = std::move(*made);
-    } else {
-      done = fail(std::move(made.error()));
-    }
-  };
-  const std::int64_t rows = input.tokens * input.heads;
-  keep(tensors.q, [&] { return to_device(runtime, device, input.q); });
-  keep(tensors.kv, [&] { return to_device(runtime, device, input.kv); });
-  keep(tensors.indices, [&] { return to_device(runtime, device, input.indices); });
-  if (!input.topk_length.empty()) keep(tensors.topk_length, [&] { return to_device(runtime, device, input.topk_length); });
-  if (!input.attn_sink.empty()) keep(tensors.attn_sink, [&] { return to_device(runtime, device, input.attn_sink); });
-  keep(tensors.out, [&] { return output_buffer(runtime, device, 2 * rows * kValueColumns); });
-  keep(tensors.max_logits, [&] { return output_buffer(runtime, device, 4 * rows); });
-  keep(tensors.lse, [&] { return output_buffer(runtime, device, 4 * rows); });
-  keep(tensors.workspace, [&] { return runtime.allocate(device, workspace); });
-  if (!done) return fail(std::move(done.error()).within("placing the problem on the device"));
-
-  SparseMlaPrefillArguments& a = tensors.arguments;
-  a.q = TensorView::contiguous(tensors.q.data(), DType::bf16, {input.tokens, input.heads, input.d_qk});
-  a.kv = TensorView::contiguous(tensors.kv.data(), DType::bf16, {input.kv_rows, input.d_qk});
-  a.indices = TensorView::contiguous(tensors.indices.data(), DType::i32, {input.tokens, input.topk});
-  if (!input.topk_length.empty()) a.topk_length = TensorView::contiguous(tensors.topk_length.data(), DType::i32, {input.tokens});
-  if (!input.attn_sink.empty()) a.attn_sink = TensorView::contiguous(tensors.attn_sink.data(), DType::f32, {input.heads});
-  a.sm_scale = input.sm_scale;
-  a.out = TensorView::contiguous(tensors.out.data(), DType::bf16, {input.tokens, input.heads, kValueColumns});
-  a.max_logits = TensorView::contiguous(tensors.max_logits.data(), DType::f32, {input.tokens, input.heads});
-  a.lse = TensorView::contiguous(tensors.lse.data(), DType::f32, {input.tokens, input.heads});
-  a.workspace = workspace.count == 0 ? nullptr : tensors.workspace.data();
-  a.workspace_size = workspace;
-  return tensors;
-}
-
-Result<HostOutput> fetch(const DeviceTensors& tensors, const SparseMlaInput& input) {
-  const auto rows = static_cast<std::size_t>(input.tokens * input.heads);
-  HostOutput output;
-  output.out.resize(rows * kValueColumns);
-  output.max_logits.resize(rows);
-  output.lse.resize(rows);
-  Result<> done = tensors.out.download(std::as_writable_bytes(std::span(output.out)));
-  if (done) done = tensors.max_logits.download(std::as_writable_bytes(std::span(output.max_logits)));
-  if (done) done = tensors.lse.download(std::as_writable_bytes(std::span(output.lse)));
-  if (!done) return fail(std::move(done.error()).within("fetching the output"));
-  return output;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
+constexpr double kRemoteSeconds = 5;  // for what the remote cache has not taken yet
 
 /// Runs the op with events around it and behind each launch, and fills the report's times.
 Result<> measure(const Runtime& runtime, const SparseMlaPrefill& op, const SparseMlaPrefillArguments& arguments, RunReport& report,
@@ -136,22 +52,9 @@ Result<> measure(const Runtime& runtime, const SparseMlaPrefill& op, const Spars
     if (!total) return fail(Error(total.error()));
     totals.push_back(*total);
   }
-  report.total_ms = median(totals);
-  for (std::size_t i = 0; i < each.size(); ++i) report.launches[i].median_ms = median(each[i]);
+  report.total_ms = support::spread(totals).median;
+  for (std::size_t i = 0; i < each.size(); ++i) report.launches[i].median_ms = support::spread(each[i]).median;
   return {};
-}
-
-Result<std::optional<int>> parse_union(const std::string& word, bool deterministic) {
-  if (word == "auto") return std::optional<int>{};
-  for (const int group : {0, 2, 4, 8, 16}) {
-    if (word != std::to_string(group)) continue;
-    if (deterministic && group != 0) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--union {} contradicts --deterministic, which turns union off; legal with it are auto and 0", word));
-    }
-    return std::optional<int>{group};
-  }
-  return fail(ErrorCode::invalid_argument, fmt::format("--union {}: legal are auto, 0 (off), 2, 4, 8, 16", word));
 }
 
 Result<SparseMlaInput> load_input(const RunSparseMlaOptions& options, bool on_gpu) {
@@ -252,15 +155,14 @@ Result<RunReport> run(const RunSparseMlaOptions& options) {
   Result<HostOutput> output = fetch(*tensors, *input);
   if (!output) return fail(std::move(output.error()));
   report.counters = runtime->counters();
+  runtime->flush_remote(kRemoteSeconds);
   progress.step("ran");
 
   if (options.check) {
     progress.working_on("computing the reference");
-    const std::vector<std::int64_t> tokens = support::checked_tokens(input->tokens, report.union_used, options.seed.value_or(1));
-    const auto repeated = report.union_used > 0 ? support::RepeatedPositions::once : support::RepeatedPositions::each;
-    const support::SparseMlaReference reference = support::sparse_mla_reference(input->problem(), tokens, repeated);
-    report.check = support::check_sparse_mla(reference, {output->out, output->lse, output->max_logits});
-    report.checked_tokens = static_cast<std::int64_t>(tokens.size());
+    const CheckedOutput checked = check_output(*input, *output, report.union_used, options.seed.value_or(1));
+    report.check = checked.check;
+    report.checked_tokens = checked.tokens;
     progress.step("checked");
   }
   if (!options.output_file.empty()) {

@@ -9,7 +9,8 @@ cd "$KW_ROOT" || exit 1
 # shellcheck disable=SC2034  # for the scripts that source this file
 KW_BUILD_PACKAGES=(
   g++ cmake ninja-build
-  libboost-context-dev libcli11-dev libexpected-dev libfmt-dev libhiredis-dev libsodium-dev libtomlplusplus-dev libxxhash-dev libzstd-dev
+  libarchive-dev libboost-context-dev libcli11-dev libexpected-dev libfmt-dev libhiredis-dev libsodium-dev libtomlplusplus-dev
+  libxxhash-dev libzstd-dev
   doctest-dev nlohmann-json3-dev
 )
 

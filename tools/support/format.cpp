@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace kernwright::support {
 
@@ -30,6 +32,15 @@ std::string format_milliseconds(double milliseconds) {
   const double value = seconds ? milliseconds / 1000 : milliseconds;
   const int decimals = value < 0.9995 ? 3 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   return fmt::format("{:.{}f} {}", value, decimals, seconds ? "s" : "ms");
+}
+
+std::string format_duration(double seconds) {
+  constexpr double kLongest = 3.6e8;  // a number that a long holds, whatever came
+  const auto whole = static_cast<long>(std::lround(std::clamp(seconds, 0.0, kLongest)));
+  if (whole < 100) return fmt::format("{} s", whole);
+  const long minutes = (whole + 30) / 60;
+  if (minutes < 60) return fmt::format("{} min", minutes);
+  return fmt::format("{} h {} min", minutes / 60, minutes % 60);
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {

@@ -59,6 +59,18 @@ void Progress::step(std::string_view detail) {
   draw(detail);
 }
 
+void Progress::show(std::int64_t done, std::int64_t total, std::string_view detail) {
+  const std::scoped_lock lock(mutex_);
+  done_ = done;
+  total_ = total;
+  draw(detail);
+}
+
+void Progress::say(std::string_view detail) {
+  const std::scoped_lock lock(mutex_);
+  if (style_ == ProgressStyle::lines) print(fmt::format("{}: {}\n", label_, detail));
+}
+
 void Progress::note(std::string_view line) {
   const std::scoped_lock lock(mutex_);
   wipe();

@@ -31,6 +31,10 @@ class Progress {
   void working_on(std::string_view detail);
   /// One step is done.
   void step(std::string_view detail);
+  /// A job whose number of steps is learnt on the way: the bar as it is now, nothing in other styles.
+  void show(std::int64_t done, std::int64_t total, std::string_view detail);
+  /// A line of such a job, nothing in other styles than lines.
+  void say(std::string_view detail);
   /// Prints a line of its own, above the bar, in every style.
   void note(std::string_view line);
 

@@ -65,6 +65,8 @@ class Event {
   Event& operator=(Event&& other) noexcept;
   ~Event();
   [[nodiscard]] Result<> record(StreamHandle stream);
+  /// What `stream` is given from now on runs behind the event's last record.
+  [[nodiscard]] Result<> enqueue_wait(StreamHandle stream) const;
   /// Milliseconds from `start` to this event; waits for both.
   [[nodiscard]] Result<double> milliseconds_since(const Event& start) const;
 

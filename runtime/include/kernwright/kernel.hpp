@@ -15,8 +15,8 @@
 
 namespace kernwright {
 
-enum class CacheSource : std::uint8_t { memory, store, built };
-std::string_view to_string(CacheSource source) noexcept;  ///< "memory", "store", "built"
+enum class CacheSource : std::uint8_t { memory, store, remote, built };
+std::string_view to_string(CacheSource source) noexcept;  ///< "memory", "store", "remote", "built"
 
 struct ResourceUse {
   int registers = 0;  ///< A thread; 0 on host.

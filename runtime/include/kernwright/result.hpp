@@ -25,6 +25,7 @@ enum class ErrorCode : std::uint8_t {
   malformed,             ///< A file or text was read but is not what its format says.
   capturing,             ///< The call is not legal while the stream captures.
   timed_out,             ///< A bounded wait or compile ended at its limit.
+  sealed_miss,           ///< Sealed: no store holds it, and nothing may be compiled. The message says how to warm it.
   internal,              ///< A broken invariant of the library itself.
 };
 

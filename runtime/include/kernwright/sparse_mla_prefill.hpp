@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -49,6 +50,8 @@ class SparseMlaPrefill {
   /// Validates the options and prepares every kernel that `run` may launch. invalid_argument and unsupported name the option, what came
   /// and what is legal.
   static Result<SparseMlaPrefill> create(const Runtime& runtime, const SparseMlaPrefillOptions& options);
+  /// The same on a thread of the runtime's own (see Runtime::prepare_async), so that no request waits for a compiler.
+  static std::shared_future<Result<SparseMlaPrefill>> create_async(const Runtime& runtime, const SparseMlaPrefillOptions& options);
 
   /// Enough for any K up to max_topk; 0 per token; at most workspace_limit: a larger T runs in chunks of whole groups inside one `run`.
   [[nodiscard]] Bytes workspace_bytes(std::int64_t tokens, std::int64_t kv_rows) const noexcept;

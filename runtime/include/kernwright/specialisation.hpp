@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernwright/dtype.hpp"
+#include "kernwright/result.hpp"
 
 namespace kernwright {
 
@@ -30,6 +31,9 @@ class Specialisation {
   [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }
   /// "heads=8 group_size=8 d_qk=576 dtype=bf16".
   [[nodiscard]] std::string text() const;
+  /// Reads text()'s form back: name=value parts between spaces, a value being an integer or a dtype's name. invalid_argument names the
+  /// part.
+  static Result<Specialisation> parse(std::string_view text);
   friend bool operator==(const Specialisation&, const Specialisation&) = default;
 
  private:

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "artifact.hpp"
@@ -24,6 +25,8 @@ struct CompileOutput {
 class Compiler {
  public:
   virtual ~Compiler() = default;
+  /// The name that its identity has: "nvrtc" or "host".
+  [[nodiscard]] virtual std::string_view family() const noexcept = 0;
   /// Opens or finds the compiler on the first call; compiler_unavailable says where it was looked for.
   virtual Result<CompilerIdentity> identity() = 0;
   /// compile_failed carries the log and the source lines it names; does_not_fit where the compiler says that the kernel asks for too much
@@ -70,6 +73,7 @@ class Backend {
   virtual Result<void*> create_event(DeviceId device) = 0;
   virtual void destroy_event(DeviceId device, void* event) noexcept = 0;
   virtual Result<> record_event(DeviceId device, void* event, StreamHandle stream) = 0;
+  virtual Result<> enqueue_wait(DeviceId device, StreamHandle stream, void* event) = 0;
   virtual Result<double> elapsed_milliseconds(DeviceId device, void* start, void* stop) = 0;
 };
 

@@ -28,6 +28,7 @@ std::string_view to_string(ErrorCode code) noexcept {
     case ErrorCode::malformed: return "malformed";
     case ErrorCode::capturing: return "capturing";
     case ErrorCode::timed_out: return "timed_out";
+    case ErrorCode::sealed_miss: return "sealed_miss";
     case ErrorCode::internal: return "internal";
   }
   return "unknown";
@@ -66,6 +67,7 @@ std::string_view to_string(CacheSource source) noexcept {
   switch (source) {
     case CacheSource::memory: return "memory";
     case CacheSource::store: return "store";
+    case CacheSource::remote: return "remote";
     case CacheSource::built: return "built";
   }
   return "unknown";

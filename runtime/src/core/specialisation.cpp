@@ -1,5 +1,8 @@
 #include "kernwright/specialisation.hpp"
 
+#include <algorithm>
+#include <charconv>
+
 namespace kernwright {
 namespace {
 
@@ -13,7 +16,41 @@ void assign(std::vector<Specialisation::Item>& items, std::string_view name, Par
   items.push_back({std::string(name), value});
 }
 
+std::optional<ParameterValue> parse_value(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem == std::errc{} && end == text.data() + text.size()) return number;
+  if (const auto dtype = dtype_from_string(text)) return *dtype;
+  return std::nullopt;
+}
+
 }  // namespace
+
+Result<Specialisation> Specialisation::parse(std::string_view text) {
+  const auto refuse = [](std::string_view part, std::string_view problem) {
+    std::string message = "'";
+    message += part.substr(0, 100);
+    message += "' ";
+    message += problem;
+    message += "; legal are parts such as heads=8 or dtype=bf16, with spaces between them";
+    return fail(ErrorCode::invalid_argument, std::move(message));
+  };
+  Specialisation specialisation;
+  constexpr std::string_view kBlank = " \t\n";
+  for (std::size_t begin = text.find_first_not_of(kBlank); begin != std::string_view::npos;) {
+    const std::size_t end = std::min(text.find_first_of(kBlank, begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    begin = text.find_first_not_of(kBlank, end);
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos || equals == 0) return refuse(part, "is no name=value");
+    const std::string_view name = part.substr(0, equals);
+    const auto value = parse_value(part.substr(equals + 1));
+    if (!value) return refuse(part, "has a value that is neither an integer nor one of bf16, f16, f32, i32, i64, u8");
+    if (specialisation.get(name)) return refuse(part, "names a parameter for the second time");
+    assign(specialisation.items_, name, *value);
+  }
+  return specialisation;
+}
 
 Specialisation& Specialisation::set(std::string_view name, std::int64_t value) {
   assign(items_, name, value);

@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::size_t kMostQuotedBytes = 80;
 
-std::string came(const TomlValue& value) {
+}  // namespace
+
+std::string describe(const TomlValue& value) {
   if (const auto* text = value.string()) {
     const bool long_text = text->size() > kMostQuotedBytes;
     return fmt::format("the string {}{}", toml_quote(std::string_view(*text).substr(0, kMostQuotedBytes)), long_text ? "…" : "");
@@ -22,8 +24,6 @@ std::string came(const TomlValue& value) {
   if (const auto* items = value.array()) return fmt::format("an array of {}", items->size());
   return "a table";
 }
-
-}  // namespace
 
 TomlReader::TomlReader(const TomlTable& table, std::string file_name, std::string where, int line)
     : table_(&table), file_name_(std::move(file_name)), where_(std::move(where)), line_(line) {}
@@ -47,7 +47,7 @@ Error TomlReader::error(std::string_view key, std::string_view problem) const {
 }
 
 tl::unexpected<Error> TomlReader::wrong_type(std::string_view key, const TomlValue& value, std::string_view wanted) const {
-  return fail(error(key, fmt::format("is {}; it must be {}", came(value), wanted)));
+  return fail(error(key, fmt::format("is {}; it must be {}", describe(value), wanted)));
 }
 
 Result<std::string> TomlReader::string(std::string_view key) {
@@ -92,7 +92,7 @@ Result<std::vector<std::string>> TomlReader::strings(std::string_view key) {
   constexpr std::string_view kWanted = "an array of strings";
   if (value->array() == nullptr) return wrong_type(key, *value, kWanted);
   for (const TomlValue& item : *value->array()) {
-    if (item.string() == nullptr) return fail(error(key, fmt::format("holds {}; it must be {}", came(item), kWanted)));
+    if (item.string() == nullptr) return fail(error(key, fmt::format("holds {}; it must be {}", describe(item), kWanted)));
     texts.push_back(*item.string());
   }
   return texts;
@@ -105,7 +105,7 @@ Result<std::vector<std::int64_t>> TomlReader::integers(std::string_view key) {
   constexpr std::string_view kWanted = "an array of integers";
   if (value->array() == nullptr) return wrong_type(key, *value, kWanted);
   for (const TomlValue& item : *value->array()) {
-    if (item.integer() == nullptr) return fail(error(key, fmt::format("holds {}; it must be {}", came(item), kWanted)));
+    if (item.integer() == nullptr) return fail(error(key, fmt::format("holds {}; it must be {}", describe(item), kWanted)));
     numbers.push_back(*item.integer());
   }
   return numbers;
@@ -118,7 +118,7 @@ Result<std::vector<TomlReader>> TomlReader::tables(std::string_view key) {
   const std::string wanted = fmt::format("tables, each begun by [[{}]]", key);
   if (value->array() == nullptr) return wrong_type(key, *value, wanted);
   for (const TomlValue& item : *value->array()) {
-    if (item.table() == nullptr) return fail(error(key, fmt::format("holds {}; it must be {}", came(item), wanted)));
+    if (item.table() == nullptr) return fail(error(key, fmt::format("holds {}; it must be {}", describe(item), wanted)));
     readers.emplace_back(*item.table(), file_name_, fmt::format("[[{}]] {}", key, readers.size() + 1), item.line);
   }
   return readers;

@@ -30,6 +30,9 @@ struct TomlValue {
   [[nodiscard]] const TomlTable* table() const { return std::get_if<TomlTable>(&value); }
 };
 
+/// What a value is, for messages: "the integer 3", "an array of 2", a long string cut short.
+std::string describe(const TomlValue& value);
+
 /// At most 1 MiB of text and 32 levels. `file_name` is for messages. Dates and times are read as strings.
 Result<TomlTable> parse_toml(std::string_view text, std::string_view file_name);
 
@@ -53,6 +56,7 @@ class TomlReader {
   /// malformed where a key was never asked for.
   Result<> finish() const;
   [[nodiscard]] Error error(std::string_view key, std::string_view problem) const;
+  [[nodiscard]] int line() const noexcept { return line_; }  ///< Where the table begins; 0: not known.
 
  private:
   const TomlValue* find(std::string_view key);

@@ -13,6 +13,7 @@
 #include "ops/sparse_mla_workspace.hpp"
 #include "ops/stepping_kernel.hpp"
 #include "prepare/boundary.hpp"
+#include "prepare/in_background.hpp"
 #include "sparse_mla/prefill_params.cuh"
 #include "sparse_mla/union_build_params.cuh"
 
@@ -83,6 +84,11 @@ struct SparseMlaPrefill::State {
 
 Result<SparseMlaPrefill> SparseMlaPrefill::create(const Runtime& runtime, const SparseMlaPrefillOptions& options) {
   return without_exceptions([&] { return State::make(runtime, options); });
+}
+
+std::shared_future<Result<SparseMlaPrefill>> SparseMlaPrefill::create_async(const Runtime& runtime,
+                                                                            const SparseMlaPrefillOptions& options) {
+  return in_background<SparseMlaPrefill>(runtime.state(), [options](const Runtime& handle) { return create(handle, options); });
 }
 
 Result<SparseMlaPrefill> SparseMlaPrefill::State::make(const Runtime& runtime, const SparseMlaPrefillOptions& options) {

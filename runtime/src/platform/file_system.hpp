@@ -15,6 +15,17 @@
 
 namespace kernwright {
 
+/// A lock that the kernel owns: it ends with this object, or with the process however that ends.
+class HeldLock {
+ public:
+  HeldLock() = default;
+  HeldLock(const HeldLock&) = delete;
+  HeldLock& operator=(const HeldLock&) = delete;
+  virtual ~HeldLock() = default;
+};
+
+inline constexpr std::size_t kLockOwnerBytes = 128;
+
 /// Thread-safe. Errors are `io` (`not_found` where the path does not exist), with the path, the operation and errno's text.
 class FileSystem {
  public:
@@ -22,6 +33,21 @@ class FileSystem {
 
   /// The whole of a regular file; anything else in its place (folder, FIFO, device) is an error, and nothing blocks on it.
   virtual Result<std::vector<std::byte>> read(const std::filesystem::path& path, Bytes limit) = 0;
+  /// The same, with a shared lock on the file meanwhile, so that remove_unless_read() of any process leaves it alone. Where the file system
+  /// has no locks, it reads without.
+  virtual Result<std::vector<std::byte>> read_guarded(const std::filesystem::path& path, Bytes limit) = 0;
+  /// Removes a regular file; false where somebody reads it just now (read_guarded), and it stays.
+  virtual Result<bool> remove_unless_read(const std::filesystem::path& path) = 0;
+  /// Sets the file's modification time to now; makes an empty file where there is none.
+  virtual Result<> touch(const std::filesystem::path& path) = 0;
+
+  struct LockAttempt {
+    std::unique_ptr<HeldLock> lock;  ///< Null: another process or thread holds it.
+    std::string holder;              ///< Then what that one wrote about itself; may be empty.
+  };
+  /// Does not wait. One file holds any number of locks, told apart by `slot`; it is made where it is absent and never removed. `owner` is
+  /// written into the slot for those who wait; at most kLockOwnerBytes of it are kept.
+  virtual Result<LockAttempt> try_lock(const std::filesystem::path& file, std::uint32_t slot, std::string_view owner) = 0;
   /// Writes to a unique temporary name in the same folder, flushes, renames over `path`. On error nothing is left behind that can be
   /// removed, and `path` is as it was.
   virtual Result<> publish(const std::filesystem::path& path, std::span<const std::byte> bytes) = 0;
@@ -37,8 +63,11 @@ class FileSystem {
     bool regular_file = false;
     bool folder = false;
     Bytes size;
+    Bytes allocated;                    ///< The blocks that it takes on the disk.
     std::int64_t modified_seconds = 0;  ///< Since the epoch.
     std::uint32_t owner = 0;
+    unsigned mode = 0;  ///< Permission bits, 07777.
+    bool link = false;  ///< The name is a link; everything else here is of what it leads to.
   };
   virtual Result<Status> status(const std::filesystem::path& path) = 0;
 

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <thread>
 
 #include "platform/clock.hpp"
 
@@ -13,6 +14,7 @@ class SystemClock final : public Clock {
   double monotonic_seconds() const override {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
+  void sleep(double seconds) override { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 };
 
 }  // namespace

@@ -5,24 +5,41 @@
 #include "elf/elf_reader.hpp"
 #include "key/key.hpp"
 #include "prepare/boundary.hpp"
+#include "prepare/miss_error.hpp"
 
 namespace kernwright {
 
-ArtifactSource::ArtifactSource(std::shared_ptr<Store> store, std::shared_ptr<LiveCounters> counters, Logger logger)
-    : store_(std::move(store)), counters_(std::move(counters)), logger_(std::move(logger)) {}
+namespace {
 
-Result<Obtained> ArtifactSource::get_or_build(const BuildRequest& request, Compiler& compiler) {
-  return obtain(request, compiler, nullptr);
+/// "compiling sparse_mla/prefill (heads=8 …) for sm_90a"
+std::string build_step(const BuildRequest& request) {
+  return fmt::format("compiling {}{} ({}) for {}", request.kind == ArtifactKind::kernel ? "" : "the plans of ", request.template_name,
+                     request.specialisation.text(), request.target.name());
+}
+
+}  // namespace
+
+ArtifactSource::ArtifactSource(Settings settings, std::shared_ptr<LiveCounters> counters, Logger logger)
+    : stores_(std::move(settings.stores)),
+      compilers_(std::move(settings.compilers)),
+      sealed_(settings.sealed),
+      budget_(std::move(settings.budget)),
+      counters_(std::move(counters)),
+      logger_(std::move(logger)) {}
+
+Result<Obtained> ArtifactSource::get_or_build(const BuildRequest& request, Compiler& compiler, const std::optional<Tile>& asked) {
+  return obtain(request, compiler, asked, nullptr);
 }
 
 Result<Obtained> ArtifactSource::rebuild(const BuildRequest& request, Compiler& compiler, const ArtifactPointer& refused) {
-  return obtain(request, compiler, refused);
+  return obtain(request, compiler, std::nullopt, refused);
 }
 
-Result<Obtained> ArtifactSource::obtain(const BuildRequest& request, Compiler& compiler, const ArtifactPointer& refused) {
-  auto identity = compiler.identity();
-  if (!identity) return fail(std::move(identity.error()));
-  const EntryKey key = entry_key(request, *identity);
+Result<Obtained> ArtifactSource::obtain(const BuildRequest& request, Compiler& compiler, const std::optional<Tile>& asked,
+                                        const ArtifactPointer& refused) {
+  const auto choice = compilers_->choose(compiler);
+  if (!choice) return fail(Error(choice.error()));
+  const EntryKey key = entry_key(request, choice->identities.front());
 
   std::promise<Outcome> promise;
   for (;;) {
@@ -45,7 +62,7 @@ Result<Obtained> ArtifactSource::obtain(const BuildRequest& request, Compiler& c
   }
 
   // Whatever happens, those who wait get an answer and the key is free again.
-  Result<Obtained> obtained = without_exceptions([&] { return read_or_compile(key, request, compiler, *identity, refused == nullptr); });
+  Result<Obtained> obtained = without_exceptions([&] { return find_or_build(key, request, compiler, *choice, asked, refused == nullptr); });
   {
     const std::lock_guard lock(mutex_);
     if (obtained) built_.insert_or_assign(key, obtained->artifact);
@@ -55,24 +72,27 @@ Result<Obtained> ArtifactSource::obtain(const BuildRequest& request, Compiler& c
   return obtained;
 }
 
-Result<Obtained> ArtifactSource::read_or_compile(const EntryKey& key, const BuildRequest& request, Compiler& compiler,
-                                                 const CompilerIdentity& identity, bool may_hit) {
-  if (store_ && may_hit) {
-    Store::Lookup lookup = store_->read(key, request, identity);
-    if (lookup.outcome == Store::Outcome::hit) {
-      count(counters_->store_hits);
-      return Obtained{std::move(lookup.artifact), CacheSource::store, 0};
-    }
-    if (lookup.outcome == Store::Outcome::bad) {
-      count(counters_->bad_entries);
-      logger_(LogLevel::warn,
-              fmt::format("entry {} of {} is bad and is built anew: {}", key.hex(), store_->folder().string(), lookup.problem));
-    }
+Result<Obtained> ArtifactSource::find_or_build(const EntryKey& key, const BuildRequest& request, Compiler& compiler,
+                                               const CompilerChoice::Choice& choice, const std::optional<Tile>& asked, bool may_hit) {
+  if (may_hit) {
+    if (auto found = stores_->find(request, choice.identities)) return Obtained{std::move(found->artifact), found->source, 0};
   }
   count(counters_->misses);
+  if (choice.present) return build(key, request, compiler, choice.identities.front(), may_hit);
+  if (sealed_) count(counters_->sealed_misses);
+  return fail(miss_error({request, asked, choice.identities, stores_->folders(), sealed_, choice.absence.message}));
+}
+
+Result<Obtained> ArtifactSource::build(const EntryKey& key, const BuildRequest& request, Compiler& compiler,
+                                       const CompilerIdentity& identity, bool may_hit) {
+  // A refused entry is replaced whoever else builds.
+  const BuildLock lock = may_hit ? stores_->lock(key, build_step(request)) : BuildLock{};
+  if (lock.waited) {
+    if (auto found = stores_->find(request, std::span(&identity, 1))) return Obtained{std::move(found->artifact), found->source, 0};
+  }
   auto artifact = compile(key, request, compiler, identity);
   if (!artifact) return fail(std::move(artifact.error()));
-  publish(**artifact);
+  stores_->publish(**artifact);
   const double milliseconds = (*artifact)->compile_seconds * 1e3;
   return Obtained{std::move(*artifact), CacheSource::built, milliseconds};
 }
@@ -80,8 +100,8 @@ Result<Obtained> ArtifactSource::read_or_compile(const EntryKey& key, const Buil
 ArtifactSource::Outcome ArtifactSource::compile(const EntryKey& key, const BuildRequest& request, Compiler& compiler,
                                                 const CompilerIdentity& identity) {
   const bool is_kernel = request.kind == ArtifactKind::kernel;
-  const std::string what = fmt::format("compiling {} {} ({}) for {}", is_kernel ? "" : "the plans of", request.template_name,
-                                       request.specialisation.text(), request.target.name());
+  const std::string what = build_step(request);
+  const CompileBudget::Turn turn(*budget_);
   logger_(LogLevel::info, what);
   auto output = compiler.compile(request);
   count(counters_->compiles);
@@ -104,20 +124,6 @@ ArtifactSource::Outcome ArtifactSource::compile(const EntryKey& key, const Build
   artifact->log = std::move(output->log);
   artifact->compile_seconds = output->seconds;
   return ArtifactPointer(std::move(artifact));
-}
-
-void ArtifactSource::publish(const Artifact& artifact) {
-  if (!store_) return;
-  auto published = store_->publish(artifact);
-  if (published) return;
-  count(counters_->store_warnings);
-  // One warning: what was compiled is in memory, so nothing is lost but the next process's time.
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(store_warned_, true)) return;
-  }
-  logger_(LogLevel::warn,
-          fmt::format("the store {} takes no entries; going on from memory: {}", store_->folder().string(), published.error().text()));
 }
 
 }  // namespace kernwright

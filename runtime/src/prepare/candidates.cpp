@@ -53,9 +53,8 @@ std::string over_limit(const Plan& plan, const BlockLimits& limits) {
   return {};
 }
 
-Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const TemplateDefinition& definition,
-                                                const Specialisation& specialisation, const std::optional<Tile>& asked,
-                                                const Target& target, Compiler& compiler) {
+Result<PlanTable> obtain_plans(Runtime::State& state, const TemplateDefinition& definition, const Specialisation& specialisation,
+                               const std::optional<Tile>& asked, const Target& target, Compiler& compiler) {
   const Manifest& manifest = definition.manifest;
   if (asked) {
     if (auto checked = manifest.check_tile(*asked); !checked) return fail(std::move(checked.error()));
@@ -64,23 +63,27 @@ Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const Tem
   if (tiles.empty()) {
     return fail(ErrorCode::unsupported, fmt::format("template {} has no variant for target {}", manifest.name, target.name()));
   }
-  // The list that is compiled is the same whatever is asked for, as far as the fall-back order holds it: one entry of the store serves all.
   std::vector<Tile> planned = manifest.candidates(std::nullopt, target);
   if (std::find(planned.begin(), planned.end(), tiles.front()) == planned.end()) planned.push_back(tiles.front());
   auto request = plans_request(definition, specialisation, planned, target);
   if (!request) return fail(std::move(request.error()));
-  auto obtained = state.artifacts->get_or_build(*request, compiler);
+  auto obtained = state.artifacts->get_or_build(*request, compiler, asked);
   if (!obtained) return fail(std::move(obtained.error()));
+  return PlanTable{std::move(planned), std::move(*obtained)};
+}
 
+Result<std::vector<Candidate>> legal_candidates(const PlanTable& table, const Manifest& manifest, const Specialisation& specialisation,
+                                                const std::optional<Tile>& asked, const Target& target) {
+  const std::vector<Tile> tiles = manifest.candidates(asked, target);
   std::vector<Candidate> candidates;
   for (const Tile& tile : tiles) {
-    const auto place = std::find(planned.begin(), planned.end(), tile);
-    if (place == planned.end()) continue;
-    const Plan& plan = obtained->artifact->plans[static_cast<std::size_t>(place - planned.begin())];
+    const auto place = std::find(table.tiles.begin(), table.tiles.end(), tile);
+    if (place == table.tiles.end()) continue;
+    const Plan& plan = table.obtained.artifact->plans[static_cast<std::size_t>(place - table.tiles.begin())];
     if (plan.legal()) candidates.push_back({tile, plan});
   }
   if (asked && (candidates.empty() || candidates.front().tile != *asked)) {
-    const bool offered = tiles.front() == *asked;
+    const bool offered = !tiles.empty() && tiles.front() == *asked;
     return fail(offered ? ErrorCode::invalid_argument : ErrorCode::unsupported,
                 fmt::format("tile {} is not legal for {} ({}){}; legal tiles of the fall-back order are: {}", asked->text(), manifest.name,
                             specialisation.text(), offered ? "" : fmt::format(" on target {}", target.name()), tile_list(candidates)));
@@ -89,6 +92,14 @@ Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const Tem
     return fail(ErrorCode::unsupported, fmt::format("no tile of template {} is legal for {}", manifest.name, specialisation.text()));
   }
   return candidates;
+}
+
+Result<std::vector<Candidate>> legal_candidates(Runtime::State& state, const TemplateDefinition& definition,
+                                                const Specialisation& specialisation, const std::optional<Tile>& asked,
+                                                const Target& target, Compiler& compiler) {
+  auto table = obtain_plans(state, definition, specialisation, asked, target, compiler);
+  if (!table) return fail(std::move(table.error()));
+  return legal_candidates(*table, definition.manifest, specialisation, asked, target);
 }
 
 }  // namespace kernwright

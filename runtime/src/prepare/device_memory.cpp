@@ -101,6 +101,11 @@ Result<> Event::record(StreamHandle stream) {
   return backend_->record_event(device_, native_, stream);
 }
 
+Result<> Event::enqueue_wait(StreamHandle stream) const {
+  if (!backend_) return empty_event();
+  return backend_->enqueue_wait(device_, stream, native_);
+}
+
 Result<double> Event::milliseconds_since(const Event& start) const {
   if (!backend_ || !start.backend_) return empty_event();
   if (device_ != start.device_ || backend_ != start.backend_) {

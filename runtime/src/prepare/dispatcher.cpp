@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "prepare/candidates.hpp"
+#include "prepare/fit_record.hpp"
 #include "prepare/kernel_state.hpp"
 
 namespace kernwright {
@@ -98,7 +99,11 @@ Result<Loaded> try_candidate(const Attempt& attempt, const Candidate& candidate)
     // The entry verified, yet the driver refuses it: one build anew settles whether the entry or the machine is at fault.
     attempt.state.logger(LogLevel::warn, fmt::format("an entry of the store is refused and is built anew: {}", loaded.error().text()));
     auto rebuilt = attempt.state.artifacts->rebuild(*request, compiler, artifact);
-    if (!rebuilt) return fail(std::move(rebuilt.error()));
+    if (!rebuilt) {
+      Error refusal = std::move(loaded.error());
+      refusal.message += ". It could not be built anew: " + rebuilt.error().text();
+      return fail(std::move(refusal));
+    }
     loaded = load_once(attempt, std::move(*rebuilt));
   }
   if (!loaded) return loaded;
@@ -133,67 +138,10 @@ Kernel finish(const Attempt& attempt, Loaded loaded, const Tile& asked, const Ti
   return Kernel(std::move(state));
 }
 
-/// Reads and writes the fit of one prepare; without a store it does nothing.
-class FitRecord {
- public:
-  static Result<FitRecord> open(const Attempt& attempt, const Tile& asked) {
-    FitRecord record(attempt, asked);
-    if (!attempt.state.store) return record;
-    auto identity = attempt.backend->compiler().identity();
-    if (!identity) return fail(std::move(identity.error()));
-    record.compiler_ = std::move(*identity);
-    auto request = kernel_request(*attempt.definition, attempt.specialisation, asked, attempt.device.target);
-    if (!request) return fail(std::move(request.error()));
-    record.key_ = fit_key(attempt.definition->digest, *request, attempt.device, record.compiler_, asked);
-    return record;
-  }
-
-  /// The recorded fit whose tile is still offered behind the tile asked for.
-  std::optional<Fit> read(const std::vector<Candidate>& candidates) {
-    if (!attempt_.state.store) return std::nullopt;
-    std::string problem;
-    auto fit = attempt_.state.store->read_fit(key_, &problem);
-    if (!problem.empty()) attempt_.state.logger(LogLevel::warn, fmt::format("fit {} is ignored: {}", key_.hex(), problem));
-    if (!fit || fit->asked != asked_ || fit->fitted == asked_) return std::nullopt;
-    const bool offered = std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.tile == fit->fitted; });
-    if (!offered) return std::nullopt;
-    count(attempt_.state.counters->fits_read);
-    return fit;
-  }
-
-  void write(const Tile& fitted, const std::string& reason) {
-    if (!attempt_.state.store) return;
-    const DeviceInfo& device = attempt_.device;
-    const Fit fit{attempt_.definition->manifest.name,
-                  attempt_.specialisation.text(),
-                  device.target.name(),
-                  device.name,
-                  device.capability_major,
-                  device.capability_minor,
-                  device.shared_memory_per_block,
-                  compiler_.name + " " + compiler_.version,
-                  asked_,
-                  fitted,
-                  reason};
-    if (auto written = attempt_.state.store->publish_fit(key_, fit); written) {
-      count(attempt_.state.counters->fits_written);
-    } else {
-      count(attempt_.state.counters->store_warnings);
-      attempt_.state.warn_once(fmt::format("a fit could not be written; the next process steps down again: {}", written.error().text()));
-    }
-  }
-
- private:
-  FitRecord(const Attempt& attempt, Tile asked) : attempt_(attempt), asked_(std::move(asked)) {}
-  const Attempt& attempt_;
-  Tile asked_;
-  CompilerIdentity compiler_;
-  FitKey key_;
-};
-
 Result<Kernel> step_down(Attempt& attempt, const std::vector<Candidate>& candidates) {
   const Tile asked = candidates.front().tile;
-  auto record = FitRecord::open(attempt, asked);
+  auto record =
+      FitRecord::open(attempt.state, attempt.backend->compiler(), {attempt.definition, attempt.specialisation, attempt.device, asked});
   if (!record) return fail(std::move(record.error()));
 
   std::string reasons;
@@ -224,7 +172,7 @@ Result<Kernel> step_down(Attempt& attempt, const std::vector<Candidate>& candida
     if (loaded) {
       if (tile != asked) {
         attempt.state.logger(LogLevel::info, fmt::format("{}: {} fits; {}", attempt.definition->manifest.name, tile.text(), reasons));
-        record->write(tile, reasons);
+        record->write(tile, reasons, loaded->obtained.artifact->compiler);
       }
       return finish(attempt, std::move(*loaded), asked, tile, tile == asked ? std::string{} : reasons, false);
     }
@@ -247,6 +195,7 @@ Result<Kernel> prepare_kernel(Runtime::State& state, const PrepareRequest& reque
   if (!candidates) return fail(std::move(candidates.error()).within(step));
   auto kernel = step_down(*attempt, *candidates);
   if (!kernel) return fail(std::move(kernel.error()).within(step));
+  state.launch_record.add(kernel->report(), request.tile);
   return kernel;
 }
 

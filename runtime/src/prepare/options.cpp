@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
 #include <utility>
 
 #include "backend/host/host_defaults.hpp"
+#include "core/byte_size.hpp"
 
 namespace kernwright {
 namespace {
+
+constexpr Bytes kDefaultStoreLimit = mebibytes(1024);
 
 /// An empty variable counts as unset.
 std::optional<std::string> environment(const char* name) {
@@ -76,6 +80,58 @@ Result<> resolve_host(HostOptions& options) {
   return check_time_limit("host.compile_time_limit_seconds", options.compile_time_limit_seconds);
 }
 
+/// 0 or 1.
+Result<std::optional<bool>> environment_switch(const char* variable) {
+  const auto text = environment(variable);
+  if (!text) return std::optional<bool>{};
+  if (*text == "0" || *text == "1") return std::optional<bool>{*text == "1"};
+  return fail(ErrorCode::invalid_argument, fmt::format("{}={}: not 0 or 1", variable, *text));
+}
+
+std::vector<std::filesystem::path> folders_of(std::string_view list) {
+  std::vector<std::filesystem::path> folders;
+  while (!list.empty()) {
+    const std::string_view folder = list.substr(0, list.find(':'));
+    if (!folder.empty()) folders.emplace_back(folder);
+    list.remove_prefix(std::min(list.size(), folder.size() + 1));
+  }
+  return folders;
+}
+
+Result<> resolve_stores(RuntimeOptions& options) {
+  if (!options.read_only_stores) options.read_only_stores = folders_of(environment("KERNWRIGHT_CACHE_STORES").value_or(""));
+  struct Switch {
+    std::optional<bool>& option;
+    const char* variable;
+  };
+  for (const Switch& each : {Switch{options.store_shared, "KERNWRIGHT_CACHE_SHARED"}, Switch{options.sealed, "KERNWRIGHT_SEALED"}}) {
+    if (each.option) continue;
+    auto value = environment_switch(each.variable);
+    if (!value) return fail(std::move(value.error()));
+    each.option = value->value_or(false);
+  }
+  if (!options.store_limit) {
+    const auto text = environment("KERNWRIGHT_CACHE_LIMIT");
+    auto limit = text ? parse_byte_size(*text) : Result<Bytes>(kDefaultStoreLimit);
+    if (!limit) return fail(ErrorCode::invalid_argument, fmt::format("KERNWRIGHT_CACHE_LIMIT={}: {}", *text, limit.error().message));
+    options.store_limit = *limit;
+  }
+  if (!options.compiler) options.compiler = environment("KERNWRIGHT_COMPILER");
+  if (!options.remote.url) options.remote.url = environment("KERNWRIGHT_REMOTE");
+  if (!options.remote.name_space) options.remote.name_space = environment("KERNWRIGHT_REMOTE_NAMESPACE");
+  fill_path(options.remote.key_file, "KERNWRIGHT_REMOTE_KEY_FILE");
+  return check_time_limit("lock_wait_limit_seconds", options.lock_wait_limit_seconds);
+}
+
+Result<> check_compiles_at_once(const RuntimeOptions& options) {
+  constexpr int kMost = 1024;
+  if (options.compiles_at_once < 0 || options.compiles_at_once > kMost) {
+    return fail(ErrorCode::invalid_argument, fmt::format("compiles_at_once is {}; legal are 0 (as many as cores and memory allow) to {}",
+                                                         options.compiles_at_once, kMost));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<RuntimeOptions> resolve_options(RuntimeOptions options) {
@@ -91,6 +147,8 @@ Result<RuntimeOptions> resolve_options(RuntimeOptions options) {
     if (!level) return fail(std::move(level.error()));
     options.log_level = level->value_or(LogLevel::warn);
   }
+  if (auto stores = resolve_stores(options); !stores) return fail(std::move(stores.error()));
+  if (auto compiles = check_compiles_at_once(options); !compiles) return fail(std::move(compiles.error()));
   if (auto host = resolve_host(options.host); !host) return fail(std::move(host.error()));
   return options;
 }

@@ -1,28 +1,31 @@
 #include "kernwright/runtime.hpp"
 
-#include <fmt/format.h>
-
 #include "prepare/boundary.hpp"
 #include "prepare/dispatcher.hpp"
+#include "prepare/in_background.hpp"
 #include "prepare/options.hpp"
 #include "prepare/runtime_state.hpp"
+#include "remote/remote_tier.hpp"
 
 namespace kernwright {
-namespace {
-
-/// Names a prepared kernel: two requests with the same name get the same kernel.
-std::string registry_name(const PrepareRequest& request) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.template_name, request.specialisation.text(), to_string(request.device),
-                     request.tile ? request.tile->text() : "", request.params_bytes, request.after ? request.after->text() : "");
-}
-
-}  // namespace
 
 Result<Runtime> Runtime::create(RuntimeOptions options) {
   return without_exceptions([&]() -> Result<Runtime> {
     auto resolved = resolve_options(std::move(options));
     if (!resolved) return fail(std::move(resolved.error()).within("reading the runtime's options"));
-    return Runtime(State::create(std::move(*resolved)));
+    RuntimeParts parts;
+    if (resolved->remote.url) {
+      const RemoteCacheOptions& remote = resolved->remote;
+      RemoteOptions settings{.url = *remote.url,
+                             .key_file = remote.key_file.value_or(""),
+                             .largest_entry = remote.largest_entry,
+                             .time_to_live_seconds = remote.time_to_live_seconds};
+      if (remote.name_space) settings.name_space = *remote.name_space;
+      auto tier = open_remote_tier(settings, Logger(resolved->log, resolved->log_level.value_or(LogLevel::warn)), parts.clock);
+      if (!tier) return fail(std::move(tier.error()).within("opening the remote cache"));
+      parts.remote = std::move(*tier);
+    }
+    return Runtime(State::create(std::move(*resolved), std::move(parts)));
   });
 }
 
@@ -49,20 +52,29 @@ std::vector<std::string> Runtime::template_names() const {
 
 Result<Kernel> Runtime::prepare(const PrepareRequest& request) const {
   return without_exceptions([&]() -> Result<Kernel> {
-    const std::string name = registry_name(request);
-    {
-      const std::lock_guard lock(state_->prepared_mutex);
-      if (const auto found = state_->prepared.find(name); found != state_->prepared.end()) return found->second;
-    }
+    if (auto forked = state_->fork_guard.check(); !forked) return fail(std::move(forked.error()));
+    if (auto known = state_->prepared.find(request)) return std::move(*known);
     auto kernel = prepare_kernel(*state_, request);
     if (!kernel) return kernel;
-    const std::lock_guard lock(state_->prepared_mutex);
-    return state_->prepared.emplace(name, *kernel).first->second;
+    return state_->prepared.add(request, *kernel);
   });
 }
 
+std::shared_future<Result<Kernel>> Runtime::prepare_async(PrepareRequest request) const {
+  if (auto forked = state_->fork_guard.check(); !forked) return answered<Kernel>(fail(std::move(forked.error())));
+  if (auto known = state_->prepared.find(request)) return answered<Kernel>(std::move(*known));
+  return in_background<Kernel>(*state_, [asked = std::move(request)](const Runtime& runtime) { return runtime.prepare(asked); });
+}
+
 Result<std::vector<WarmedItem>> Runtime::warm(const WarmRequest& request) const {
-  return without_exceptions([&] { return warm_template(*state_, request); });
+  return without_exceptions([&]() -> Result<std::vector<WarmedItem>> {
+    if (auto forked = state_->fork_guard.check(); !forked) return fail(std::move(forked.error()));
+    return warm_template(*state_, request);
+  });
+}
+
+void Runtime::flush_remote(double limit_seconds) const {
+  state_->stores->flush_remote(limit_seconds);
 }
 
 Counters Runtime::counters() const {
@@ -70,7 +82,16 @@ Counters Runtime::counters() const {
 }
 
 std::filesystem::path Runtime::store_folder() const {
-  return state_->store ? state_->store->folder() : std::filesystem::path{};
+  const auto& store = state_->stores->writable();
+  return store ? store->folder() : std::filesystem::path{};
+}
+
+std::vector<std::filesystem::path> Runtime::store_folders() const {
+  return state_->stores->folders();
+}
+
+bool Runtime::sealed() const noexcept {
+  return state_->options.sealed.value_or(false);
 }
 
 Result<DeviceBuffer> Runtime::allocate(DeviceId device, Bytes size) const {

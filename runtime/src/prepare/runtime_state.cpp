@@ -27,22 +27,44 @@ Result<std::shared_ptr<const TuningTables>> read_tables(const std::optional<std:
   return std::shared_ptr<const TuningTables>(std::move(tables));
 }
 
+StoreStack::Settings store_settings(const RuntimeOptions& options, const std::shared_ptr<FileSystem>& files,
+                                    const std::shared_ptr<Clock>& clock) {
+  StoreStack::Settings settings;
+  settings.lock_wait_limit_seconds = options.lock_wait_limit_seconds;
+  if (options.memory_only) return settings;
+  if (options.read_only_stores) {
+    for (const auto& folder : *options.read_only_stores) {
+      settings.read_only.push_back(std::make_shared<Store>(folder, files, clock, StoreSettings{.access = StoreAccess::read_only}));
+    }
+  }
+  if (const auto folder = default_store_folder(options.store)) {
+    settings.writable = std::make_shared<Store>(
+        *folder, files, clock,
+        StoreSettings{.shared = options.store_shared.value_or(false), .limit = options.store_limit.value_or(Bytes{})});
+  }
+  return settings;
+}
+
 }  // namespace
 
-std::shared_ptr<Runtime::State> Runtime::State::create(RuntimeOptions resolved) {
+std::shared_ptr<Runtime::State> Runtime::State::create(RuntimeOptions resolved, RuntimeParts parts) {
   auto state = std::make_shared<State>();
   state->options = std::move(resolved);
   state->logger = Logger(state->options.log, state->options.log_level.value_or(LogLevel::warn));
-  state->files = FileSystem::posix();
-  if (!state->options.memory_only) {
-    if (const auto folder = default_store_folder(state->options.store)) {
-      state->store = std::make_shared<Store>(*folder, state->files, Clock::system());
-    }
-  }
+  state->files = std::move(parts.files);
+  const RuntimeOptions& options = state->options;
   state->cuda = make_cuda_backend(state->options, state->logger);
   state->host = make_host_backend(state->options, state->logger);
   state->counters = std::make_shared<LiveCounters>();
-  state->artifacts = std::make_unique<ArtifactSource>(state->store, state->counters, state->logger);
+  StoreStack::Settings settings = store_settings(options, state->files, parts.clock);
+  settings.remote = std::move(parts.remote);
+  state->stores = std::make_shared<StoreStack>(std::move(settings), parts.clock, state->counters, state->logger);
+  const bool sealed = options.sealed.value_or(false);
+  state->compilers = std::make_shared<CompilerChoice>(state->stores, sealed, options.compiler);
+  state->budget = std::make_shared<CompileBudget>(options.compiles_at_once);
+  state->artifacts = std::make_unique<ArtifactSource>(ArtifactSource::Settings{state->stores, state->compilers, sealed, state->budget},
+                                                      state->counters, state->logger);
+  state->background = std::make_unique<BackgroundWork>([budget = state->budget] { return static_cast<std::size_t>(budget->at_once()); });
   return state;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,8 +15,13 @@
 #include "platform/file_system.hpp"
 #include "platform/logger.hpp"
 #include "prepare/artifact_source.hpp"
+#include "prepare/background_work.hpp"
+#include "prepare/compiler_choice.hpp"
 #include "prepare/counting.hpp"
-#include "store/store.hpp"
+#include "prepare/fork_guard.hpp"
+#include "prepare/kernel_registry.hpp"
+#include "prepare/launch_record.hpp"
+#include "prepare/store_stack.hpp"
 #include "templates/template_set.hpp"
 #include "tuning/tuning_table.hpp"
 
@@ -40,18 +44,29 @@ class Lazy {
   std::optional<T> value_;
 };
 
+/// What lies behind the options: the system's, but in tests, and the remote cache where there is one.
+struct RuntimeParts {
+  std::shared_ptr<FileSystem> files = FileSystem::posix();
+  std::shared_ptr<Clock> clock = Clock::system();
+  std::shared_ptr<RemoteTier> remote = nullptr;
+};
+
 /// Thread-safe. Tests make one with their own file system, clock and backends.
-struct Runtime::State {
+struct Runtime::State : std::enable_shared_from_this<Runtime::State> {
   RuntimeOptions options;  ///< Resolved.
   Logger logger;
   std::shared_ptr<FileSystem> files;
-  std::shared_ptr<Store> store;  ///< Null: memory only.
+  ForkGuard fork_guard;
+  std::shared_ptr<StoreStack> stores;
+  std::shared_ptr<CompilerChoice> compilers;
+  std::shared_ptr<CompileBudget> budget;
   std::shared_ptr<Backend> cuda;
   std::shared_ptr<Backend> host;
   std::shared_ptr<LiveCounters> counters;
   std::unique_ptr<ArtifactSource> artifacts;
+  LaunchRecord launch_record;
 
-  static std::shared_ptr<State> create(RuntimeOptions resolved);
+  static std::shared_ptr<State> create(RuntimeOptions resolved, RuntimeParts parts = {});
 
   [[nodiscard]] const std::shared_ptr<Backend>& backend(BackendKind kind) const { return kind == BackendKind::host ? host : cuda; }
   Result<DeviceInfo> device(DeviceId id);
@@ -60,9 +75,7 @@ struct Runtime::State {
   /// Logs a warning the first time that this text comes.
   void warn_once(const std::string& text);
 
-  /// Kernels prepared so far, by everything that a PrepareRequest says.
-  std::mutex prepared_mutex;
-  std::map<std::string, Kernel> prepared;
+  KernelRegistry prepared;
 
  private:
   Lazy<std::shared_ptr<TemplateSet>> templates_;
@@ -71,6 +84,10 @@ struct Runtime::State {
   Lazy<std::vector<DeviceInfo>> host_devices_;
   std::mutex warned_mutex_;
   std::set<std::string> warned_;
+
+ public:
+  /// Last, so that its threads end before anything that they use.
+  std::unique_ptr<BackgroundWork> background;
 };
 
 }  // namespace kernwright

@@ -9,11 +9,17 @@ namespace kernwright {
 namespace {
 
 constexpr std::int64_t kCompilerRecordFormat = 1;
+constexpr std::size_t kLabelDigits = 8;
 
 }  // namespace
 
 std::string compiler_record_name(const CompilerIdentity& compiler) {
   return content_hash(std::string_view(encode_compiler(compiler)));
+}
+
+std::string compiler_label(const CompilerIdentity& compiler) {
+  return fmt::format("{} {} ({})", compiler.name, compiler.version.substr(0, compiler.version.find('\n')),
+                     compiler_record_name(compiler).substr(0, kLabelDigits));
 }
 
 std::string write_compiler_record(const CompilerIdentity& compiler) {

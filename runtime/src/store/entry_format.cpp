@@ -60,6 +60,9 @@ std::string request_difference(std::string_view stored, const BuildRequest& expe
 }
 
 Result<> check_plans(const EntryLayout& layout, const BuildRequest& request) {
+  if (request.kind == ArtifactKind::kernel && request.tiles.size() != 1) {
+    return bad(fmt::format("it holds a kernel of {} tiles, and a kernel has one", request.tiles.size()));
+  }
   if (layout.plans.size() == request.tiles.size()) return {};
   return bad(fmt::format("it holds {} plans for {} tiles", layout.plans.size(), request.tiles.size()));
 }
@@ -154,7 +157,7 @@ Result<Artifact> decode_entry_for(std::span<const std::byte> file, const EntryEx
   return artifact;
 }
 
-Result<Artifact> decode_entry(std::span<const std::byte> file, EntryParts parts) {
+Result<Artifact> decode_entry(std::span<const std::byte> file) {
   const auto layout = read_entry_layout(file);
   if (!layout) return fail(Error(layout.error()));
   auto request = decode_request(layout->request);
@@ -169,7 +172,7 @@ Result<Artifact> decode_entry(std::span<const std::byte> file, EntryParts parts)
   artifact.request.sources = std::move(*sources);
   artifact.compiler = std::move(*compiler);
   artifact.log = layout->log;
-  if (parts == EntryParts::all) assign_binary(artifact, layout->binary);
+  assign_binary(artifact, layout->binary);
   if (entry_key(artifact.request, artifact.compiler) != artifact.key) return bad("its key is not that of its fields");
   return artifact;
 }

@@ -32,9 +32,8 @@ struct EntryExpectation {
 /// malformed with the reason where the file is not such an entry or holds another one.
 Result<Artifact> decode_entry_for(std::span<const std::byte> file, const EntryExpectation& expected);
 
-enum class EntryParts : std::uint8_t { all, without_binary };
 /// Everything the file holds, log and sources included, after the same checks; the key has to be that of the fields.
-Result<Artifact> decode_entry(std::span<const std::byte> file, EntryParts parts);
+Result<Artifact> decode_entry(std::span<const std::byte> file);
 
 /// Rewrites the checksum over the bytes as they are; files shorter than the prefix are left alone. For tests that go behind the checksum.
 void repair_entry_checksum(std::span<std::byte> file);

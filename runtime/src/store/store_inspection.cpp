@@ -1,4 +1,4 @@
-// Listing, showing and clearing: what people and tools use.
+// Listing and showing: what people and tools use.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,6 @@ namespace kernwright {
 namespace {
 
 constexpr std::size_t kFewestDigits = 4;
-// A younger temporary file may be one that another process is still writing.
-constexpr std::int64_t kLeftoverSeconds = 3600;
 
 /// The keys of all entries by file name, sorted: shards and names are listed in order.
 Result<std::vector<std::string>> entry_keys(FileSystem& files, const std::filesystem::path& store) {
@@ -31,48 +29,34 @@ Result<std::vector<std::string>> entry_keys(FileSystem& files, const std::filesy
   return keys;
 }
 
-Store::Listed listed(FileSystem& files, const std::filesystem::path& store, const std::string& key, EntryParts parts) {
+Store::Listed listed(FileSystem& files, const std::filesystem::path& store, const std::string& key, bool with_binary) {
   Store::Listed item;
   item.key = key;
   const auto path = entry_path(store, key);
   if (const auto status = files.status(path)) {
     item.size = status->size;
+    item.allocated = status->allocated;
     item.modified_seconds = status->modified_seconds;
+    item.used_seconds = status->modified_seconds;
   }
+  if (const auto stamp = files.status(stamp_path(store, key))) item.used_seconds = std::max(item.used_seconds, stamp->modified_seconds);
   const auto file = files.read(path, kLargestEntry);
   if (!file) {
     item.problem = file.error().message;
     return item;
   }
-  auto artifact = decode_entry(*file, parts);
+  auto artifact = decode_entry(*file);
   if (!artifact) {
     item.problem = artifact.error().message;
   } else if (artifact->key.hex() != key) {
     item.problem = fmt::format("it holds the entry of another key, {}", artifact->key.hex());
   } else {
+    item.binary = {artifact->binary.size()};
+    // A list of all entries must not hold all binaries.
+    if (!with_binary) std::vector<std::byte>().swap(artifact->binary);
     item.artifact = std::make_shared<const Artifact>(std::move(*artifact));
   }
   return item;
-}
-
-/// Removes the files of `folder` that `wanted` accepts, counting them; one that vanished meanwhile is not counted.
-template <class Wanted>
-Result<> remove_files(FileSystem& files, const std::filesystem::path& folder, Wanted wanted, std::size_t& count, Bytes& bytes) {
-  const auto names = files.list(folder);
-  if (!names) return fail(Error(names.error()));
-  for (const std::string& name : *names) {
-    const auto path = folder / name;
-    const auto status = files.status(path);
-    if (status && status->folder) continue;
-    if (!wanted(name, status)) continue;
-    if (auto removed = files.remove(path); !removed) {
-      if (removed.error().code == ErrorCode::not_found) continue;
-      return removed;
-    }
-    ++count;
-    if (status && status->regular_file) bytes.count += status->size.count;
-  }
-  return {};
 }
 
 }  // namespace
@@ -81,18 +65,24 @@ Result<std::vector<Store::Listed>> Store::list() {
   const auto keys = entry_keys(*files_, folder_);
   if (!keys) return fail(Error(keys.error()));
   std::vector<Listed> items;
-  for (const std::string& key : *keys) items.push_back(listed(*files_, folder_, key, EntryParts::without_binary));
+  for (const std::string& key : *keys) items.push_back(listed(*files_, folder_, key, false));
   return items;
 }
 
-Result<Store::Listed> Store::show(const std::string& key) {
-  if (key.size() < kFewestDigits || !is_hex(key)) {
+Result<std::vector<std::string>> Store::keys(const std::string& digits) {
+  if (digits.size() < kFewestDigits || !is_hex(digits)) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("'{}' is no key: at least {} of its lower-case hex digits are needed", key.substr(0, 64), kFewestDigits));
+                fmt::format("'{}' is no key: at least {} of its lower-case hex digits are needed", digits.substr(0, 64), kFewestDigits));
   }
   auto keys = entry_keys(*files_, folder_);
-  if (!keys) return fail(std::move(keys.error()));
-  std::erase_if(*keys, [&](const std::string& each) { return !each.starts_with(key); });
+  if (!keys) return keys;
+  std::erase_if(*keys, [&](const std::string& each) { return !each.starts_with(digits); });
+  return keys;
+}
+
+Result<Store::Listed> Store::show(const std::string& key) {
+  const auto keys = this->keys(key);
+  if (!keys) return fail(Error(keys.error()));
   if (keys->empty())
     return fail(ErrorCode::not_found, fmt::format("the store '{}' has no entry whose key begins with {}", folder_.native(), key));
   if (keys->size() > 1) {
@@ -100,7 +90,7 @@ Result<Store::Listed> Store::show(const std::string& key) {
                 fmt::format("{} keys of the store '{}' begin with {}, the first two are {} and {}; give more digits", keys->size(),
                             folder_.native(), key, keys->at(0), keys->at(1)));
   }
-  return listed(*files_, folder_, keys->front(), EntryParts::all);
+  return listed(*files_, folder_, keys->front(), true);
 }
 
 Result<std::vector<std::pair<std::string, Fit>>> Store::list_fits() {
@@ -132,33 +122,6 @@ Result<std::vector<CompilerIdentity>> Store::compilers() {
     if (compiler && compiler_record_name(*compiler) == *key) compilers.push_back(std::move(*compiler));
   }
   return compilers;
-}
-
-Result<Store::Cleared> Store::clear() {
-  Cleared cleared;
-  const std::int64_t now = clock_->unix_seconds();
-  std::size_t others = 0;
-  const auto is_leftover = [&](const std::string& name, const Result<FileSystem::Status>& status) {
-    return is_temporary(name) && status && now - status->modified_seconds > kLeftoverSeconds;
-  };
-  const auto wanted_with = [&](std::string_view ending) {
-    return [ending](const std::string& name, const Result<FileSystem::Status>&) { return key_of(name, ending).has_value(); };
-  };
-  const auto clear_folder = [&](const std::filesystem::path& folder, std::string_view ending, std::size_t& count) -> Result<> {
-    if (auto removed = remove_files(*files_, folder, wanted_with(ending), count, cleared.bytes); !removed) return removed;
-    return remove_files(*files_, folder, is_leftover, others, cleared.bytes);
-  };
-  const auto shards = files_->list(entries_folder(folder_));
-  if (!shards) return fail(Error(shards.error()));
-  for (const std::string& shard : *shards) {
-    const auto folder = entries_folder(folder_) / shard;
-    const auto status = files_->status(folder);
-    if (!is_shard(shard) || !status || !status->folder) continue;
-    if (auto removed = clear_folder(folder, kEntryEnding, cleared.entries); !removed) return fail(std::move(removed.error()));
-  }
-  if (auto removed = clear_folder(fits_folder(folder_), kRecordEnding, cleared.fits); !removed) return fail(std::move(removed.error()));
-  if (auto removed = clear_folder(compilers_folder(folder_), kRecordEnding, others); !removed) return fail(std::move(removed.error()));
-  return cleared;
 }
 
 }  // namespace kernwright

@@ -13,6 +13,9 @@ constexpr std::size_t kShardDigits = 2;
 std::filesystem::path entries_folder(const std::filesystem::path& store) {
   return store / "entries";
 }
+std::filesystem::path stamps_folder(const std::filesystem::path& store) {
+  return store / "stamps";
+}
 std::filesystem::path fits_folder(const std::filesystem::path& store) {
   return store / "fits";
 }
@@ -23,11 +26,18 @@ std::filesystem::path compilers_folder(const std::filesystem::path& store) {
 std::filesystem::path entry_path(const std::filesystem::path& store, const std::string& hex) {
   return entries_folder(store) / hex.substr(0, kShardDigits) / (hex + std::string(kEntryEnding));
 }
+std::filesystem::path stamp_path(const std::filesystem::path& store, const std::string& hex) {
+  return stamps_folder(store) / hex.substr(0, kShardDigits) / hex;
+}
 std::filesystem::path fit_path(const std::filesystem::path& store, const std::string& hex) {
   return fits_folder(store) / (hex + std::string(kRecordEnding));
 }
 std::filesystem::path compiler_path(const std::filesystem::path& store, const std::string& hex) {
   return compilers_folder(store) / (hex + std::string(kRecordEnding));
+}
+
+std::filesystem::path build_lock_path(const std::filesystem::path& store) {
+  return store / "builds.lock";
 }
 
 bool is_hex(std::string_view text) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "manifest/names.hpp"
 #include "manifest/toml_reader.hpp"
@@ -167,6 +168,18 @@ std::optional<PreferenceRow> TuningTables::preference(std::string_view template_
   const auto [row, closeness] = best(preferences_, known, device, wanted);
   if (row == nullptr) return std::nullopt;
   return *row;
+}
+
+std::vector<std::string> TuningTables::device_names(const Target& target) const {
+  std::set<std::string> names;
+  const auto collect = [&](const auto& rows) {
+    for (const auto& row : rows) {
+      if (!row.device.empty() && (row.target == kAnyTarget || row.target == target.name())) names.insert(row.device);
+    }
+  };
+  collect(tiles_);
+  collect(preferences_);
+  return {names.begin(), names.end()};
 }
 
 }  // namespace kernwright

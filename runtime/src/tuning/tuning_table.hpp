@@ -46,6 +46,8 @@ class TuningTables {
                                           const DeviceInfo& device) const;
   [[nodiscard]] std::optional<PreferenceRow> preference(std::string_view template_name, std::string_view parameter,
                                                         const Specialisation& known, const DeviceInfo& device) const;
+  /// The devices that rows for the target (or for any) name, sorted.
+  [[nodiscard]] std::vector<std::string> device_names(const Target& target) const;
 
  private:
   struct FiledRow : TuningRow {

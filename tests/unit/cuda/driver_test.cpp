@@ -7,7 +7,7 @@
 using namespace kernwright;
 using namespace kernwright::testing;
 
-TEST_CASE("cuda driver: an absent one is an error that says what was looked for and what to do; making the backend needs none") {
+TEST_CASE("cuda driver: an absent one is an error that says what was looked for and what to do, making the backend needs none") {
   RuntimeOptions options;
   options.cuda_driver = "/nonexistent/libcuda.so.1";
   const auto backend = make_cuda_backend(options, Logger{});
@@ -42,7 +42,7 @@ TEST_CASE("cuda driver: a missing function is named, and a library that is no dr
   CHECK(says(other.error(), "not a CUDA driver"));
 }
 
-TEST_CASE("cuda driver: one that finds no device, or does not start, says why; the next call tries again") {
+TEST_CASE("cuda driver: one that finds no device, or does not start, says why, the next call tries again") {
   auto& driver = fake_driver();
   driver.set_devices({});
   const auto backend = fake_backend();

@@ -60,7 +60,10 @@ TEST_CASE("options: a variable that cannot be read is named with its value and w
   for (const auto& [name, value] : {std::pair{"KERNWRIGHT_HOST_MODE", "fibres"},
                                     {"KERNWRIGHT_HOST_SHARED_BYTES", "48K"},
                                     {"KERNWRIGHT_HOST_SEED", "-1"},
-                                    {"KERNWRIGHT_LOG", "loud"}}) {
+                                    {"KERNWRIGHT_LOG", "loud"},
+                                    {"KERNWRIGHT_SEALED", "yes"},
+                                    {"KERNWRIGHT_CACHE_SHARED", "2"},
+                                    {"KERNWRIGHT_CACHE_LIMIT", "10 GB"}}) {
     const Variable variable(name, value);
     auto resolved = resolve_options({});
     REQUIRE_FALSE(resolved);
@@ -68,4 +71,31 @@ TEST_CASE("options: a variable that cannot be read is named with its value and w
     CHECK(resolved.error().message.find(name) != std::string::npos);
     CHECK(resolved.error().message.find(value) != std::string::npos);
   }
+}
+
+TEST_CASE("options: stores, sealing and limits from variables") {
+  const Variable stores("KERNWRIGHT_CACHE_STORES", ":/one::/two with space:"), sealed("KERNWRIGHT_SEALED", "1"),
+      shared("KERNWRIGHT_CACHE_SHARED", "1"), limit("KERNWRIGHT_CACHE_LIMIT", "2M"), compiler("KERNWRIGHT_COMPILER", "nvrtc 13.0");
+  auto resolved = resolve_options({});
+  REQUIRE(resolved);
+  CHECK(resolved->read_only_stores == std::vector<std::filesystem::path>{"/one", "/two with space"});
+  CHECK(resolved->sealed == true);
+  CHECK(resolved->store_shared == true);
+  CHECK(resolved->store_limit == Bytes{2'097'152});
+  CHECK(resolved->compiler == "nvrtc 13.0");
+
+  RuntimeOptions set;
+  set.read_only_stores.emplace();
+  set.sealed = false;
+  set.store_limit = Bytes{};
+  resolved = resolve_options(set);
+  REQUIRE(resolved);
+  CHECK(resolved->read_only_stores->empty());
+  CHECK(resolved->sealed == false);
+  CHECK(resolved->store_limit == Bytes{});
+  set.compiles_at_once = -1;
+  CHECK_FALSE(resolve_options(set));
+  set.compiles_at_once = 1;
+  set.lock_wait_limit_seconds = 0;
+  CHECK_FALSE(resolve_options(set));
 }

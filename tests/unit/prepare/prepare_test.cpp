@@ -239,11 +239,12 @@ TEST_CASE("warm: builds what fits a target and says what it left out") {
   auto items = runtime.warm(warm);
   REQUIRE_MESSAGE(items, (items ? "" : items.error().text()));
   REQUIRE(items->size() == 4);
-  CHECK((*items)[0].skipped.find("1048576") != std::string::npos);
+  CHECK((*items)[0].outcome == WarmOutcome::skipped);
+  CHECK((*items)[0].reason.find("1048576") != std::string::npos);
   for (std::size_t i = 1; i < 4; ++i) {
-    CHECK((*items)[i].cache == CacheSource::built);
+    CHECK((*items)[i].outcome == WarmOutcome::built);
     CHECK((*items)[i].key.size() == 32);
-    CHECK((*items)[i].error.empty());
+    CHECK((*items)[i].reason.empty());
   }
   const Runtime served = host_runtime(with_store(store.path()));
   REQUIRE(served.prepare(request("plain:m1n40s1w1")));

@@ -49,7 +49,7 @@ class FakeLink final : public RemoteLink {
 
 struct Setup {
   std::shared_ptr<FakeServer> server = std::make_shared<FakeServer>();
-  std::shared_ptr<MovableClock> clock = std::make_shared<MovableClock>();
+  std::shared_ptr<MovedClock> clock = std::make_shared<MovedClock>();
   LogLines log;
   SecretKey secret = *parse_secret_key(kHexKey);
   std::unique_ptr<LinkTier> tier;

@@ -210,7 +210,7 @@ TEST_CASE("remote: a name whose look-up hangs is given up, and the tier does not
   };
   TierSettings settings{.server = address.text(), .name_space = "kernwright", .largest_entry = {1000}, .limits = {}};
   {
-    LinkTier tier(settings, *parse_secret_key(kHexKey), links, {}, std::make_shared<MovableClock>());
+    LinkTier tier(settings, *parse_secret_key(kHexKey), links, {}, std::make_shared<MovedClock>());
     for (unsigned i = 0; i < 300; ++i) CHECK(tier.fetch(numbered_key(i)).outcome == Outcome::unavailable);
     CHECK(tier.statistics().breaker_openings == 1);
     tier.store(numbered_key(1), shared(some_bytes(10)));

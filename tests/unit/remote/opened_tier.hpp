@@ -13,7 +13,7 @@ enum class Patience : std::uint8_t { as_in_production, endless };
 
 struct OpenedTier {
   TemporaryFolder folder;
-  std::shared_ptr<MovableClock> clock = std::make_shared<MovableClock>();
+  std::shared_ptr<MovedClock> clock = std::make_shared<MovedClock>();
   LogLines log;
   std::shared_ptr<RemoteTier> tier;
 

@@ -3,59 +3,20 @@
 
 #include <sys/stat.h>
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "artifact.hpp"
+#include "fixtures/log_lines.hpp"
+#include "fixtures/moved_clock.hpp"
 #include "fixtures/temporary_folder.hpp"
-#include "platform/clock.hpp"
-#include "platform/logger.hpp"
 #include "remote/remote_tier.hpp"
 
 namespace kernwright::tests {
-
-/// Stands still until a test moves it.
-class MovableClock final : public Clock {
- public:
-  std::int64_t unix_seconds() const override { return static_cast<std::int64_t>(now_.load()); }
-  double monotonic_seconds() const override { return now_.load(); }
-  void move(double seconds) { now_.store(now_.load() + seconds); }
-
- private:
-  std::atomic<double> now_ = 1000;
-};
-
-/// Keeps every line.
-class LogLines {
- public:
-  Logger logger(LogLevel level = LogLevel::info) {
-    return {[this](LogLevel, std::string_view line) {
-              const std::lock_guard lock(mutex_);
-              lines_.emplace_back(line);
-            },
-            level};
-  }
-  std::vector<std::string> lines() const {
-    const std::lock_guard lock(mutex_);
-    return lines_;
-  }
-  /// How many lines hold the text.
-  std::size_t count(std::string_view part) const {
-    std::size_t found = 0;
-    for (const std::string& line : lines()) found += line.find(part) != std::string::npos ? 1U : 0U;
-    return found;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> lines_;
-};
 
 /// Keys that differ in more than one byte.
 inline EntryKey numbered_key(unsigned number) {

@@ -61,13 +61,12 @@ TEST_CASE("entry format: an entry reads back, on a hit without its log and sourc
   CHECK(hit->log.empty());
   CHECK(hit->request.sources.empty());
 
-  const auto all = decode_entry(file, EntryParts::all);
+  const auto all = decode_entry(file);
   REQUIRE_MESSAGE(all, (all ? "" : all.error().text()));
   check_equal(*all, artifact);
   CHECK(all->binary == artifact.binary);
   CHECK(all->log == artifact.log);
   CHECK(all->request.sources == artifact.request.sources);
-  CHECK(decode_entry(file, EntryParts::without_binary)->binary.empty());
 }
 
 TEST_CASE("entry format: plans of many tiles, and no binary") {
@@ -95,7 +94,7 @@ TEST_CASE("entry format: the golden entry of version 1 is read") {
   REQUIRE_MESSAGE(hit, (hit ? "" : hit.error().text()));
   check_equal(*hit, artifact);
   CHECK(hit->binary == artifact.binary);
-  const auto all = decode_entry(as_bytes(golden), EntryParts::all);
+  const auto all = decode_entry(as_bytes(golden));
   REQUIRE_MESSAGE(all, (all ? "" : all.error().text()));
   CHECK(all->log == artifact.log);
   CHECK(all->request.sources == artifact.request.sources);
@@ -120,14 +119,14 @@ TEST_CASE("entry format: every flipped byte and every truncation is refused") {
       const auto read = decode_example(changed);
       REQUIRE_FALSE(read);
       CHECK(read.error().code == ErrorCode::malformed);
-      REQUIRE_FALSE(decode_entry(changed, EntryParts::all));
+      REQUIRE_FALSE(decode_entry(changed));
     }
   }
   for (std::size_t length = 0; length < file.size(); ++length) {
     const std::vector<std::byte> cut(
         file.begin(), file.begin() + static_cast<std::ptrdiff_t>(length));  // its own block, so that a sanitizer sees overruns
     REQUIRE_FALSE(decode_example(cut));
-    REQUIRE_FALSE(decode_entry(cut, EntryParts::all));
+    REQUIRE_FALSE(decode_entry(cut));
   }
   auto longer = file;
   longer.push_back(std::byte{0});
@@ -145,7 +144,7 @@ TEST_CASE("entry format: behind a right checksum nothing is believed either") {
       auto changed = file;
       changed[at] ^= mask;
       repair_entry_checksum(changed);
-      const auto all = decode_entry(changed, EntryParts::all);
+      const auto all = decode_entry(changed);
       if (at < 16) REQUIRE_FALSE(all);  // magic, version, header length
       // The key tells a changed key, request, compiler or source; the rest of the header, the binary and the log have the checksum alone.
       if (all) {

@@ -56,13 +56,13 @@ WarmedItem first_built(const Runtime& runtime, const char* name, const Specialis
   REQUIRE_MESSAGE(items, (items ? "" : items.error().text()));
   REQUIRE_FALSE(items->empty());
   const WarmedItem& built = items->back();
-  REQUIRE_MESSAGE(built.skipped.empty(), built.skipped);
+  REQUIRE_MESSAGE(built.outcome != WarmOutcome::skipped, built.reason);
   return built;
 }
 
 void check_no_spills(const WarmedItem& item, const Specialisation& specialisation, const Target& target) {
   INFO(item.tile.text(), " of ", specialisation.text(), " on ", target.name(), ": ", item.resources.registers, " registers");
-  REQUIRE_MESSAGE(item.error.empty(), item.error);
+  REQUIRE_MESSAGE(item.outcome != WarmOutcome::failed, item.reason);
   CHECK(item.cache != CacheSource::store);  // the report is this compiler's own
   CHECK(item.resources.registers >= 16);    // a report was read: no such kernel gets by with fewer
   CHECK(item.resources.registers * item.plan.threads <= 65536);
@@ -136,7 +136,7 @@ TEST_CASE("template compile: the whole fall-back order builds, and its last tile
     REQUIRE_MESSAGE(items, (items ? "" : items.error().text()));
     REQUIRE(items->size() > 2);
     for (const WarmedItem& item : *items) {
-      REQUIRE_MESSAGE(item.skipped.empty(), item.tile.text() << ": " << item.skipped);
+      REQUIRE_MESSAGE(item.outcome != WarmOutcome::skipped, item.tile.text() << ": " << item.reason);
       check_no_spills(item, prefill(group_size), target);
     }
     CHECK(items->front().tile.variant == "mma");
@@ -198,7 +198,7 @@ extern "C" __constant__ const kw::Plan kw_plan = kw::make_plan(kw::specialisatio
       runtime.register_template(TemplateSource{kManifest, {{"test/spill_plan.cuh", kPlan}, {"test/spill.cu", kSource}}});
   REQUIRE_MESSAGE(registered, (registered ? "" : registered.error().text()));
   const WarmedItem item = first_built(runtime, "test/spill", Specialisation{}.set("unused", 1), *Target::parse("sm_90a"), "");
-  REQUIRE_MESSAGE(item.error.empty(), item.error);
+  REQUIRE_MESSAGE(item.outcome != WarmOutcome::failed, item.reason);
   CHECK(item.resources.spill_stores.count > 0);
   CHECK(item.resources.spill_loads.count > 0);
 }

@@ -59,8 +59,16 @@ ChildResult run_child(const std::filesystem::path& program, const std::vector<st
   std::vector<std::string> words{program.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> environment = merged_environment(options.environment);
+  // What this process was told to ignore (a shell's background jobs ignore SIGINT) is not the child's affair.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t all;
+  sigfillset(&all);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t child = -1;
-  const int problem = ::posix_spawn(&child, program.c_str(), &actions, nullptr, pointers(words).data(), pointers(environment).data());
+  const int problem = ::posix_spawn(&child, program.c_str(), &actions, &attributes, pointers(words).data(), pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (pipe_ends[1] >= 0) ::close(pipe_ends[1]);
   if (problem != 0) throw std::runtime_error("posix_spawn of " + program.string() + " failed");
@@ -73,6 +81,7 @@ ChildResult run_child(const std::filesystem::path& program, const std::vector<st
       ::kill(child, SIGKILL);
       killed = true;
     }
+    if (options.while_running) options.while_running(child);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   ChildResult result;

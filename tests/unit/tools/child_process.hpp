@@ -1,7 +1,10 @@
 // Runs a program as a child process and says how it ended.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,6 +14,7 @@ namespace kernwright::tests {
 struct ChildOptions {
   std::map<std::string, std::string> environment;  ///< On top of this process's. An empty value removes the variable.
   enum class Stdout { captured, closed, full, unread_pipe } stdout_is = Stdout::captured;
+  std::function<void(pid_t)> while_running;  ///< Called every few milliseconds until the child has ended.
 };
 
 struct ChildResult {

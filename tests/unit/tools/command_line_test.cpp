@@ -3,84 +3,23 @@
 
 #include <array>
 #include <cmath>
-#include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "fixtures/temporary_folder.hpp"
 #include "support/index_walk.hpp"
 #include "support/random.hpp"
 #include "support/safetensors.hpp"
-#include "unit/tools/child_process.hpp"
 #include "unit/tools/kernel_like_attention.hpp"
+#include "unit/tools/program.hpp"
 
 using namespace kernwright;
 using namespace kernwright::support;
-using tests::ChildOptions;
-using tests::ChildResult;
-using tests::TemporaryFolder;
-using Json = nlohmann::json;
+using namespace kernwright::tests;
 
 namespace {
-
-/// The store that all tests of a build tree share: a host kernel takes seconds to compile.
-std::string shared_store() {
-  const char* const store = std::getenv("KERNWRIGHT_TEST_STORE");
-  return store != nullptr ? store : KERNWRIGHT_OWN_TEST_STORE;
-}
-
-ChildOptions in_store(const std::filesystem::path& store = shared_store()) {
-  ChildOptions options;
-  options.environment = {
-      {"KERNWRIGHT_CACHE_DIR", store.string()}, {"KERNWRIGHT_TARGET", ""}, {"KERNWRIGHT_LOG", ""}, {"KERNWRIGHT_HOST_MODE", ""}};
-  return options;
-}
-
-ChildResult kernwright_program(const std::vector<std::string>& words, const ChildOptions& options = in_store()) {
-  ChildResult result = tests::run_child(KERNWRIGHT_PROGRAM, words, options);
-  INFO(result.err);
-  CHECK(result.exited);
-  return result;
-}
-
-std::vector<std::string> operator+(std::vector<std::string> words, const std::vector<std::string>& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 const std::vector<std::string> kRun{"run", "sparse-mla", "--target", "host"};
 const std::vector<std::string> kSmallRun =
     kRun + std::vector<std::string>{"--tokens", "9", "--heads", "2", "--topk", "6", "--churn", "0.3"};
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-// The text is evaluated once, before the check: doctest evaluates a message again, under its reporter's lock, where a check within hangs.
-#define CHECK_CONTAINS(text, part)                               \
-  do {                                                           \
-    const std::string checked_text = (text);                     \
-    CHECK_MESSAGE(contains(checked_text, (part)), checked_text); \
-  } while (false)
-
-/// Refused as off words: code 2, the reason on stderr, nothing on stdout.
-void check_refused(const std::vector<std::string>& words, const std::vector<std::string>& parts, const ChildOptions& options = in_store()) {
-  const ChildResult result = kernwright_program(words, options);
-  std::string line;
-  for (const std::string& word : words) line += word + " ";
-  CAPTURE(line);
-  CHECK_MESSAGE(result.exit_code == 2, result.err);
-  CHECK(result.out.empty());
-  CHECK_CONTAINS(result.err, "kernwright: error: ");
-  for (const std::string& part : parts) CHECK_CONTAINS(result.err, part);
-}
-
-Json json_of(const ChildResult& result) {
-  const Json json = Json::parse(result.out, nullptr, false);
-  REQUIRE_MESSAGE(!json.is_discarded(), result.out << result.err);
-  return json;
-}
-
-using tests::read_file;
-using tests::write_file;
 
 struct InputTensors {
   std::int64_t tokens = 7, heads = 3, kv_rows = 20, topk = 10;
@@ -113,8 +52,15 @@ TEST_CASE("command line: help and version") {
   CHECK(version.exit_code == 0);
   CHECK(version.out.starts_with("kernwright "));
   CHECK(version.err.empty());
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{}, {"run"}, {"run", "sparse-mla"}, {"doctor"}, {"warm"}, {"cache"}, {"cache", "show"}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{},
+                                                {"run"},
+                                                {"run", "sparse-mla"},
+                                                {"doctor"},
+                                                {"warm"},
+                                                {"cache"},
+                                                {"cache", "show"},
+                                                {"cache", "pack"},
+                                                {"cache", "unpack"}}) {
     const ChildResult help = kernwright_program(words + std::vector<std::string>{"--help"});
     CHECK(help.exit_code == 0);
     CHECK_CONTAINS(help.out, "--help");
@@ -128,8 +74,8 @@ TEST_CASE("command line: help and version") {
 }
 
 TEST_CASE("command line: words that are off are refused with the legal ones") {
-  check_refused({}, {"subcommand", "doctor, run, warm, cache"});
-  check_refused({"bake"}, {"bake", "doctor, run, warm, cache"});
+  check_refused({}, {"subcommand", "doctor, run, bench, warm, cache"});
+  check_refused({"bake"}, {"bake", "doctor, run, bench, warm, cache"});
   check_refused({"run", "paged-kv"}, {"'paged-kv' is no command", "sparse-mla"});
   check_refused({"doctor", "--loud"}, {"--loud", "--json"});
   check_refused(kRun + std::vector<std::string>{"--tokns", "5"}, {"--tokns", "--tokens"});
@@ -151,7 +97,7 @@ TEST_CASE("command line: words that are off are refused with the legal ones") {
   check_refused({"warm", "--target", "host", "--heads", "8,0"}, {"--heads", "1 to 128"});
   check_refused({"warm", "--target", "host", "--union", "1"}, {"--union", "auto, 0 (off)"});
   check_refused({"warm", "--target", "host", "--jobs", "0"}, {"--jobs"});
-  check_refused({"cache"}, {"ls, show, verify, clear"});
+  check_refused({"cache"}, {"ls, show, verify, prune, clear, pack, unpack"});
   check_refused({"cache", "show"}, {"key"});
 }
 
@@ -388,34 +334,6 @@ TEST_CASE("command line: a problem that no machine holds is refused before it is
   CHECK_CONTAINS(result.err, "GiB");
 }
 
-TEST_CASE("command line: doctor says what works and what would mend the rest") {
-  const Json json = json_of(kernwright_program({"doctor", "--json"}));
-  for (const char* part : {"version", "cuda_works", "host_works", "driver", "nvrtc", "devices", "host", "store", "problems"})
-    CHECK(json.contains(part));
-  CHECK(json["store"]["folder"] == shared_store());
-  CHECK(json["store"]["writable"] == true);
-  CHECK(json["host_works"] == true);
-
-  ChildOptions nothing = in_store("/proc/no/such/folder");
-  nothing.environment["PATH"] = "/nonexistent";
-  nothing.environment["CXX"] = "";
-  nothing.environment["KERNWRIGHT_CUDA_DRIVER"] = "/nonexistent/libcuda.so.1";
-  nothing.environment["KERNWRIGHT_NVRTC"] = "/nonexistent/libnvrtc.so";
-  const ChildResult result = kernwright_program({"doctor", "--json"}, nothing);
-  CHECK(result.exit_code == 3);
-  const Json broken = json_of(result);
-  CHECK(broken["cuda_works"] == false);
-  CHECK(broken["host_works"] == false);
-  CHECK(broken["store"]["exists"] == false);
-  CHECK(broken["store"]["problem"].is_string());
-  CHECK(broken["driver"]["problem"].is_string());
-  CHECK(broken["nvrtc"]["problem"].is_string());
-  CHECK(broken["problems"].size() >= 4);
-  for (const Json& problem : broken["problems"]) CHECK(!problem["remedy"].get<std::string>().empty());
-  CHECK_CONTAINS(kernwright_program({"doctor"}, nothing).out, "A run is possible on no target");
-  CHECK(kernwright_program(kRun, nothing).exit_code == 3);
-}
-
 TEST_CASE("command line: warm fills a store, and cache lists, shows, verifies and clears it") {
   const TemporaryFolder folder;
   const ChildOptions store = in_store(folder.path() / "store");
@@ -440,7 +358,7 @@ TEST_CASE("command line: warm fills a store, and cache lists, shows, verifies an
   CHECK(again["hit"] == 1);
 
   const Json list = json_of(kernwright_program({"cache", "ls", "--json"}, store));
-  CHECK(list["store"] == (folder.path() / "store").string());
+  CHECK(list["stores"][0]["folder"] == (folder.path() / "store").string());
   CHECK(list["bad"] == 0);
   CHECK(list["compilers"].size() == 1);
   CHECK_CONTAINS(kernwright_program({"cache", "ls"}, store).out, key);
@@ -474,15 +392,4 @@ TEST_CASE("command line: warm fills a store, and cache lists, shows, verifies an
   CHECK(cleared["entries"] == list["entries"].size());
   CHECK(json_of(kernwright_program({"cache", "ls", "--json"}, store))["entries"].empty());
   CHECK(read_file(folder.path() / "store" / "mine.txt") == "kept");
-}
-
-TEST_CASE("command line: warm for a target without a compiler is exit code 1 with the reason") {
-  const TemporaryFolder folder;
-  ChildOptions store = in_store(folder.path() / "store");
-  store.environment["KERNWRIGHT_NVRTC"] = "/nonexistent/libnvrtc.so";
-  const ChildResult result = kernwright_program({"warm", "--target", "sm_80", "--union", "0", "--json", "--quiet"}, store);
-  CHECK(result.exit_code == 1);
-  const Json json = json_of(result);
-  CHECK(json["failed"] == 1);
-  CHECK_CONTAINS(json["items"][0]["detail"].get<std::string>(), "/nonexistent/libnvrtc.so");
 }

@@ -35,6 +35,7 @@ class CudaBackend final : public Backend {
   Result<void*> create_event(DeviceId device) override;
   void destroy_event(DeviceId device, void* event) noexcept override;
   Result<> record_event(DeviceId device, void* event, StreamHandle stream) override;
+  Result<> enqueue_wait(DeviceId device, StreamHandle stream, void* event) override;
   Result<double> elapsed_milliseconds(DeviceId device, void* start, void* stop) override;
 
  private:

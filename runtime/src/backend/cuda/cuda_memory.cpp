@@ -111,6 +111,12 @@ Result<> CudaBackend::record_event(DeviceId device, void* event, StreamHandle st
                      [&](const DriverApi& api) { return api.event_record(static_cast<CUevent>(event), native(stream)); });
 }
 
+Result<> CudaBackend::enqueue_wait(DeviceId device, StreamHandle stream, void* event) {
+  return with_device(device, "making a stream wait for an event", [&](const DriverApi& api) {
+    return api.stream_wait_event(native(stream), static_cast<CUevent>(event), CU_EVENT_WAIT_DEFAULT);
+  });
+}
+
 Result<double> CudaBackend::elapsed_milliseconds(DeviceId device, void* start, void* stop) {
   float milliseconds = 0;
   auto done = with_device(device, "reading the time between two events", [&](const DriverApi& api) {

@@ -46,6 +46,7 @@ DriverApi resolve(const DynamicLibrary& library, Missing& missing) {
   required(api.stream_create, "cuStreamCreate");
   required(api.stream_destroy, "cuStreamDestroy_v2");
   required(api.stream_synchronize, "cuStreamSynchronize");
+  required(api.stream_wait_event, "cuStreamWaitEvent");
   required(api.stream_get_ctx, "cuStreamGetCtx");
   required(api.stream_is_capturing, "cuStreamIsCapturing");
   required(api.thread_exchange_stream_capture_mode, "cuThreadExchangeStreamCaptureMode");

@@ -31,6 +31,7 @@ Error load_error(const CudaDevice& device, const Artifact& artifact, CUresult re
                                          to_string(device.info().id), device.info().name, step),
                              ErrorCode::load_failed);
   if (error.code == ErrorCode::load_failed && compiler_major(artifact.compiler) > driver.version() / 1000) {
+    error.code = ErrorCode::unsupported;  // building anew would not help
     error.message += fmt::format(
         ". The driver supports CUDA {}, older than the NVRTC {} that compiled the kernel: update the driver, or name "
         "an NVRTC of the driver's version in KERNWRIGHT_NVRTC",

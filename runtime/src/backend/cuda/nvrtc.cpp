@@ -30,6 +30,8 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::open(const NvrtcFile& file) {
   required(api.compile_program, "nvrtcCompileProgram");
   required(api.get_cubin_size, "nvrtcGetCUBINSize");
   required(api.get_cubin, "nvrtcGetCUBIN");
+  required(api.get_ptx_size, "nvrtcGetPTXSize");
+  required(api.get_ptx, "nvrtcGetPTX");
   required(api.get_program_log_size, "nvrtcGetProgramLogSize");
   required(api.get_program_log, "nvrtcGetProgramLog");
   if (!missing.empty()) {

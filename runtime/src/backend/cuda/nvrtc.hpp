@@ -24,6 +24,8 @@ struct NvrtcApi {
   decltype(&::nvrtcCompileProgram) compile_program = nullptr;
   decltype(&::nvrtcGetCUBINSize) get_cubin_size = nullptr;
   decltype(&::nvrtcGetCUBIN) get_cubin = nullptr;
+  decltype(&::nvrtcGetPTXSize) get_ptx_size = nullptr;
+  decltype(&::nvrtcGetPTX) get_ptx = nullptr;
   decltype(&::nvrtcGetProgramLogSize) get_program_log_size = nullptr;
   decltype(&::nvrtcGetProgramLog) get_program_log = nullptr;
   // ------------------------------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <thread>
 
 #include "backend/cuda/compile_log.hpp"
 #include "elf/elf_reader.hpp"
@@ -20,21 +19,6 @@ using SteadyClock = std::chrono::steady_clock;
 // come without the ptxas report (and for which NVRTC would open the driver).
 constexpr std::array<const char*, 4> kOptions{"--std=c++20", "-default-device", "--no-source-include", "--ptxas-options=-v"};
 constexpr const char* kNoCache = "--no-cache";
-
-std::ptrdiff_t slots_for_this_machine() {
-  return static_cast<std::ptrdiff_t>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
-}
-
-class Slot {
- public:
-  explicit Slot(std::counting_semaphore<>& slots) : slots_(slots) { slots_.acquire(); }
-  Slot(const Slot&) = delete;
-  Slot& operator=(const Slot&) = delete;
-  ~Slot() { slots_.release(); }
-
- private:
-  std::counting_semaphore<>& slots_;
-};
 
 std::string supported_list(const Nvrtc& nvrtc) {
   std::string list;
@@ -94,7 +78,7 @@ Result<> check_request(const BuildRequest& request, const Nvrtc& nvrtc) {
 }  // namespace
 
 NvrtcCompiler::NvrtcCompiler(NvrtcSearch search, double time_limit_seconds, Logger logger)
-    : search_(std::move(search)), time_limit_seconds_(time_limit_seconds), logger_(std::move(logger)), slots_(slots_for_this_machine()) {}
+    : search_(std::move(search)), time_limit_seconds_(time_limit_seconds), logger_(std::move(logger)) {}
 
 Result<CompilerIdentity> NvrtcCompiler::identity() {
   auto found = installation();
@@ -178,6 +162,28 @@ Result<std::shared_ptr<const Nvrtc>> NvrtcCompiler::opened() {
 }
 
 Result<CompileOutput> NvrtcCompiler::compile(const BuildRequest& request) {
+  return produce(request, Product::cubin);
+}
+
+Result<std::string> NvrtcCompiler::ptx(const BuildRequest& request) {
+  const auto output = produce(request, Product::ptx);
+  if (!output) return fail(Error(output.error()));
+  std::string text(reinterpret_cast<const char*>(output->binary.data()), output->binary.size());
+  return text.substr(0, text.find('\0'));
+}
+
+/// Nothing where NVRTC made none.
+nvrtcResult NvrtcCompiler::take(const NvrtcApi& api, nvrtcProgram program, Product product, std::vector<std::byte>& bytes) {
+  const bool cubin = product == Product::cubin;
+  std::size_t size = 0;
+  if (const nvrtcResult result = (cubin ? api.get_cubin_size : api.get_ptx_size)(program, &size); result != NVRTC_SUCCESS || size == 0) {
+    return result;
+  }
+  bytes.resize(size);
+  return (cubin ? api.get_cubin : api.get_ptx)(program, reinterpret_cast<char*>(bytes.data()));
+}
+
+Result<CompileOutput> NvrtcCompiler::produce(const BuildRequest& request, Product product) {
   const auto library = opened();
   if (!library) return fail(Error(library.error()));
   const Nvrtc& nvrtc = **library;
@@ -196,7 +202,6 @@ Result<CompileOutput> NvrtcCompiler::compile(const BuildRequest& request) {
   if (nvrtc.at_least(12, 9)) options.push_back(kNoCache);
   for (const std::string& option : request.options) options.push_back(option.c_str());
 
-  const Slot slot(slots_);
   const auto started = SteadyClock::now();
   nvrtcProgram raw = nullptr;
   if (const nvrtcResult result = api.create_program(&raw, request.sources[0].content.c_str(), request.sources[0].name.c_str(),
@@ -220,15 +225,11 @@ Result<CompileOutput> NvrtcCompiler::compile(const BuildRequest& request) {
   output.log = program_log(api, program.get());
   output.seconds = std::chrono::duration<double>(SteadyClock::now() - started).count();
   if (result == NVRTC_SUCCESS) {
-    std::size_t size = 0;
-    nvrtcResult read = api.get_cubin_size(program.get(), &size);
-    if (read == NVRTC_SUCCESS && size != 0) {
-      output.binary.resize(size);
-      read = api.get_cubin(program.get(), reinterpret_cast<char*>(output.binary.data()));
-    }
-    if (read == NVRTC_SUCCESS && size != 0) return output;
-    return fail(ErrorCode::compile_failed, fmt::format("{}: NVRTC made no cubin: {}\n{}", request_name(request), api.get_error_string(read),
-                                                       readable_log(output.log)));
+    const nvrtcResult taken = take(api, program.get(), product, output.binary);
+    if (taken == NVRTC_SUCCESS && !output.binary.empty()) return output;
+    return fail(ErrorCode::compile_failed,
+                fmt::format("{}: NVRTC made no {}: {}\n{}", request_name(request), product == Product::cubin ? "cubin" : "PTX",
+                            api.get_error_string(taken), readable_log(output.log)));
   }
 
   const std::string name = request_name(request);

@@ -4,7 +4,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <semaphore>
 
 #include "backend/backend.hpp"
 #include "backend/cuda/nvrtc.hpp"
@@ -17,11 +16,14 @@ namespace kernwright {
 /// compile, or where its files do not tell its version. Thread-safe; a failure to find or open is not kept.
 class NvrtcCompiler final : public Compiler {
  public:
-  /// A limit of 0 or less is none.
+  /// A limit of 0 or less is none. How many compiles run at once is not decided here: each takes 80 to 240 MB.
   NvrtcCompiler(NvrtcSearch search, double time_limit_seconds, Logger logger);
 
+  [[nodiscard]] std::string_view family() const noexcept override { return "nvrtc"; }
   Result<CompilerIdentity> identity() override;
   Result<CompileOutput> compile(const BuildRequest& request) override;
+  /// The PTX that compile() makes its binary of. Its errors are compile()'s.
+  Result<std::string> ptx(const BuildRequest& request);
   Result<ResourceUse> resources(const BuildRequest& request, std::span<const std::byte> binary, std::string_view log) override;
 
   /// What was found, for `doctor`.
@@ -35,13 +37,15 @@ class NvrtcCompiler final : public Compiler {
   Result<std::shared_ptr<const Nvrtc>> opened();
 
  private:
+  enum class Product : std::uint8_t { cubin, ptx };
+  Result<CompileOutput> produce(const BuildRequest& request, Product product);
+  static nvrtcResult take(const NvrtcApi& api, nvrtcProgram program, Product product, std::vector<std::byte>& bytes);
   Result<Installation> locate();                                             // under mutex_
   Result<std::shared_ptr<const Nvrtc>> open_library(const NvrtcFile& file);  // under mutex_
 
   NvrtcSearch search_;
   double time_limit_seconds_;
   Logger logger_;
-  std::counting_semaphore<> slots_;  // compiles at once: each takes 80 to 240 MB
   std::mutex mutex_;
   std::optional<Installation> installation_;  // guarded by mutex_, as are the next three
   std::shared_ptr<const Nvrtc> library_;

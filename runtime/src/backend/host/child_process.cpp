@@ -23,7 +23,6 @@ namespace kernwright::host {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kMaxOutput = std::size_t{1} << 20;
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> list;
@@ -87,14 +86,14 @@ class Child {
 };
 
 /// Reads what is there. False at the end of the stream.
-bool drain(int descriptor, ChildOutcome& outcome) {
+bool drain(int descriptor, std::size_t limit, ChildOutcome& outcome) {
   std::array<char, 16384> buffer;
   for (;;) {
     const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return errno == EAGAIN;
     if (count == 0) return false;
-    const std::size_t room = kMaxOutput - outcome.output.size();
+    const std::size_t room = limit - outcome.output.size();
     outcome.truncated |= static_cast<std::size_t>(count) > room;
     outcome.output.append(buffer.data(), std::min(room, static_cast<std::size_t>(count)));
   }
@@ -146,7 +145,7 @@ Result<ChildOutcome> run_child(const ChildCommand& command) {
   bool open = true;
   for (;;) {
     const auto ended = child.poll_end();
-    if (open) open = drain(reading.get(), outcome);
+    if (open) open = drain(reading.get(), command.output_limit.count, outcome);
     if (ended) {
       outcome.exit_code = *ended;
       return outcome;
@@ -154,7 +153,7 @@ Result<ChildOutcome> run_child(const ChildCommand& command) {
     const double left = std::chrono::duration<double, std::milli>(deadline - Clock::now()).count();
     if (left <= 0) {
       child.kill_and_wait();
-      drain(reading.get(), outcome);
+      drain(reading.get(), command.output_limit.count, outcome);
       return fail(ErrorCode::timed_out, fmt::format("{} was stopped after {} s{}{}", command.program.string(), command.time_limit_seconds,
                                                     outcome.output.empty() ? "" : "; it had said:\n", outcome.output));
     }

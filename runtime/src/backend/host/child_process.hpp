@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernwright/result.hpp"
+#include "kernwright/units.hpp"
 
 namespace kernwright::host {
 
@@ -15,11 +16,12 @@ struct ChildCommand {
   std::vector<std::string> environment;  ///< "NAME=value"; nothing else is passed on.
   std::filesystem::path folder;          ///< Its working folder.
   double time_limit_seconds = 0;
+  Bytes output_limit = mebibytes(1);  ///< What is said beyond it is read and dropped.
 };
 
 struct ChildOutcome {
   int exit_code = 0;   ///< 128 + n where signal n ended it.
-  std::string output;  ///< stdout and stderr together as they came, the first MiB of them.
+  std::string output;  ///< stdout and stderr together as they came, up to the limit.
   bool truncated = false;
 };
 

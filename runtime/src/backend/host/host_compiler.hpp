@@ -17,6 +17,7 @@ class HostCompiler final : public Compiler {
  public:
   HostCompiler(const HostOptions& options, Logger logger);
 
+  [[nodiscard]] std::string_view family() const noexcept override { return "host"; }
   Result<CompilerIdentity> identity() override;
   Result<CompileOutput> compile(const BuildRequest& request) override;
   /// Registers and stack are 0: what a C++ compiler uses of either says nothing about a GPU. Static shared memory is the size of the

@@ -1,0 +1,69 @@
+// From an engine's virtual token ids to the ids that attention kernels read with. docs/paged_kv.md has the words.
+//
+//   row(t)   = t / page_size where 0 <= t < virtual_pages * page_size, else virtual_pages: the tombstone row of v2p, which holds -1
+//   dense(t) = max(0, v2p[row(t)] * page_size * multiplier + t mod page_size)     (offset 0 for the tombstone row)
+//
+// The sum is negative wherever v2p is -1, since an offset is below page_size, so that whatever is not mapped reads and writes row 0: the
+// sink.
+#pragma once
+
+#include "common/types.cuh"
+#include "kernwright/specialisation.cuh"
+
+namespace kw::paged_kv {
+
+inline constexpr i64 page_size = specialisation.page_size;
+inline constexpr i64 multiplier = specialisation.multiplier;
+inline constexpr bool has_table = specialisation.has_table != 0;
+
+/// The pool's v2p table as a kernel gets it. A null table, or a kernel made without one, is a static pool: ids are what they say.
+struct PageTable {
+  const i64* v2p;     // [virtual_pages + 1]
+  i64 virtual_pages;  // V
+
+  KW_INLINE bool translates() const { return has_table && v2p != nullptr; }
+
+  /// The physical page of a virtual token, -1 where it is not mapped.
+  KW_INLINE i64 page(i64 token) const {
+    const bool inside = static_cast<u64>(token) < static_cast<u64>(virtual_pages) * static_cast<u64>(page_size);
+    return v2p[inside ? token / page_size : virtual_pages];
+  }
+};
+
+KW_INLINE i64 dense_id(const PageTable& table, i64 token) {
+  if (!table.translates()) return maximum<i64>(token, 0);
+  // A token outside every page has page -1, and its offset does not matter: the sum is below 0 with any.
+  const i64 offset = token >= 0 ? token % page_size : 0;
+  return maximum<i64>(table.page(token) * (page_size * multiplier) + offset, 0);
+}
+
+/// The page id of a layer's dense view: dense_id of the page's first token over page_size.
+KW_INLINE i64 dense_page(const PageTable& table, i64 token) {
+  if (!table.translates()) return maximum<i64>(token, 0) / page_size;
+  return maximum<i64>(table.page(token), 0) * multiplier;
+}
+
+/// An element of an array whose type is a specialisation's parameter: i32 or i64.
+template <DType dtype>
+struct Integers {
+  const void* data;
+  KW_INLINE i64 operator[](i64 i) const {
+    if constexpr (dtype == DType::i64) {
+      return static_cast<const i64*>(data)[i];
+    } else {
+      return static_cast<const int*>(data)[i];
+    }
+  }
+  KW_INLINE bool present() const { return data != nullptr; }
+};
+
+template <DType dtype>
+KW_INLINE void store_integer(void* data, i64 i, i64 value) {
+  if constexpr (dtype == DType::i64) {
+    static_cast<i64*>(data)[i] = value;
+  } else {
+    static_cast<int*>(data)[i] = static_cast<int>(value);
+  }
+}
+
+}  // namespace kw::paged_kv

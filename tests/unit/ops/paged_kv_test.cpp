@@ -1,0 +1,43 @@
+// The paged KV kernels on the host interpreter. tests/gpu runs the same cases on a CUDA device.
+#include <doctest/doctest.h>
+
+#include "cases/paged_kv_case.hpp"
+#include "fixtures/shared_store.hpp"
+
+using namespace kernwright;
+using namespace kernwright::cases;
+
+namespace {
+
+void run_all(int page_size) {
+  const Runtime runtime = tests::shared_store_runtime();
+  for (const PagedKvCase& c : paged_kv_cases()) {
+    if (c.page_size != page_size) continue;
+    CAPTURE(c.text());
+    block_tables_are_right(runtime, DeviceId::host(), c);
+    block_tables_agree_with_token_indices(runtime, DeviceId::host(), c);
+    token_indices_are_right(runtime, DeviceId::host(), c);
+    translation_in_place_is_right(runtime, DeviceId::host(), c);
+    write_locations_are_right(runtime, DeviceId::host(), c);
+    rows_land_where_they_should(runtime, DeviceId::host(), c);
+  }
+  a_null_table_changes_nothing(runtime, DeviceId::host(), page_size);
+}
+
+}  // namespace
+
+TEST_CASE("paged KV on host: pages of 1 token") {
+  run_all(1);
+}
+TEST_CASE("paged KV on host: pages of 16 tokens") {
+  run_all(16);
+}
+TEST_CASE("paged KV on host: pages of 64 tokens") {
+  run_all(64);
+}
+TEST_CASE("paged KV on host: pages of 128 tokens") {
+  run_all(128);
+}
+TEST_CASE("paged KV on host: pages move and are zeroed") {
+  pages_move_and_are_zeroed(tests::shared_store_runtime(), DeviceId::host());
+}

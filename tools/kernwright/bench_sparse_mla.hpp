@@ -1,0 +1,68 @@
+// kernwright bench sparse-mla
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "console.hpp"
+#include "kernwright/device.hpp"
+#include "kernwright/kernel.hpp"
+#include "support/sparse_mla_check.hpp"
+#include "support/sparse_mla_work.hpp"
+#include "support/spread.hpp"
+
+namespace kernwright::tool {
+
+struct BenchSparseMlaOptions {
+  OutputOptions output;
+  std::string json_file;                    ///< Empty: none; "-": stdout.
+  std::string shapes;                       ///< "1x2048,4x2048": requests x tokens of each. Empty: the device's default.
+  std::string churns;                       ///< "0.02,0.05,0.10". Empty: the device's default.
+  std::vector<std::string> inputs;          ///< safetensors files in place of shapes and churns.
+  std::optional<std::int64_t> spread_rows;  ///< S of one more point whose selections are spread over so many rows; 0: none.
+  std::int64_t heads = 8;
+  std::optional<std::int64_t> topk;
+  std::string union_word = "auto";
+  std::string tile;
+  std::string target;
+  bool deterministic = false;
+  std::optional<int> repetitions;
+  std::uint64_t seed = 1;
+  double peak_tflops = 0;  ///< 0: of the device where it is known.
+  double peak_tbps = 0;
+};
+
+ExitCode bench_sparse_mla(const BenchSparseMlaOptions& options);
+
+/// One shape and churn.
+struct BenchPoint {
+  std::string name;  ///< "1x8192 churn 0.05"
+  std::int64_t tokens = 0, heads = 0, kv_rows = 0, topk = 0;
+  int union_used = 0;
+  std::string tile;
+  support::SparseMlaCheck check;
+  std::int64_t checked_tokens = 0;
+  int rotated_inputs = 0;
+  std::vector<double> total_ms, control_ms;    ///< Every sample; the control is the same thing measured once more.
+  std::vector<std::vector<double>> launch_ms;  ///< Of each launch of the op.
+  std::vector<std::string> launch_names;
+  support::SparseMlaWork work;
+  double floor_ms = 0;   ///< The larger of operations over peak_tflops and bytes over peak_tbps; 0 where neither rate is known.
+  std::string floor_by;  ///< "arithmetic" or "memory"
+};
+
+struct BenchReport {
+  DeviceInfo device;
+  std::string driver, compiler, date, version;
+  int repetitions = 0, warm_ups = 0;
+  double peak_tflops = 0, peak_tbps = 0;
+  std::vector<BenchPoint> points;
+  std::vector<PrepareReport> kernels;
+};
+
+std::string text_of(const BenchReport& report);  ///< At most 100 columns.
+std::string json_of(const BenchReport& report);
+
+}  // namespace kernwright::tool

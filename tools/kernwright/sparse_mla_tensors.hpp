@@ -1,0 +1,36 @@
+// A problem in device memory: what `run` and `bench` hand to the op.
+#pragma once
+
+#include <vector>
+
+#include "kernwright/sparse_mla_prefill.hpp"
+#include "sparse_mla_input.hpp"
+#include "support/sparse_mla_check.hpp"
+
+namespace kernwright::tool {
+
+inline constexpr std::int64_t kValueColumns = 512;
+
+/// Input, outputs and workspace in device memory, and the arguments that name them.
+struct DeviceTensors {
+  DeviceBuffer q, kv, indices, topk_length, attn_sink, out, max_logits, lse, workspace;
+  SparseMlaPrefillArguments arguments;
+};
+
+struct HostOutput {
+  std::vector<support::Bf16> out;
+  std::vector<float> max_logits, lse;
+};
+
+/// Uploads the input and allocates outputs and workspace. What no launch writes holds NaNs, so that it does not pass for a zero.
+Result<DeviceTensors> place(const Runtime& runtime, DeviceId device, const SparseMlaInput& input, Bytes workspace);
+Result<HostOutput> fetch(const DeviceTensors& tensors, const SparseMlaInput& input);
+
+/// The reference of the checked tokens against an output; `union_used` decides which tokens and how repeated positions weigh.
+struct CheckedOutput {
+  support::SparseMlaCheck check;
+  std::int64_t tokens = 0;
+};
+CheckedOutput check_output(const SparseMlaInput& input, const HostOutput& output, int union_used, std::uint64_t seed);
+
+}  // namespace kernwright::tool
