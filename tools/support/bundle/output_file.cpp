@@ -57,7 +57,7 @@ OutputFile::OutputFile(std::filesystem::path path, std::filesystem::path tempora
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, {})),
-      calls_(other.calls_),
+      calls_(std::move(other.calls_)),
       descriptor_(std::move(other.descriptor_)),
       size_(other.size_) {}
 

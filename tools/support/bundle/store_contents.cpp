@@ -34,7 +34,7 @@ Result<std::vector<MemberName>> entries_of(FileSystem& files, const std::filesys
     const auto status = files.status(folder);
     if (!is_shard(shard) || !status || !status->folder) continue;
     // Unlike a listing for people, a bundle must not miss what this user may not read.
-    const auto keys = keys_in(files, folder, MemberKind::entry);
+    auto keys = keys_in(files, folder, MemberKind::entry);
     if (!keys) return keys;
     std::ranges::copy_if(*keys, std::back_inserter(entries), [&](const MemberName& name) { return name.key.hex().starts_with(shard); });
   }

@@ -15,10 +15,7 @@ namespace {
 constexpr int kMode = 0644;
 
 struct FreeArchive {
-  void operator()(archive* handle) const noexcept {
-    archive_write_fail(handle);  // without it an archive that was not finished would be, into a sink that may be gone
-    archive_write_free(handle);
-  }
+  void operator()(archive* handle) const noexcept { archive_write_free(handle); }
 };
 struct FreeEntry {
   void operator()(archive_entry* entry) const noexcept { archive_entry_free(entry); }
@@ -28,27 +25,35 @@ struct FreeEntry {
 
 struct TarWriter::State {
   explicit State(ByteSink to) : sink(std::move(to)) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  // libarchive ends an archive that is freed before its end: into nothing here, since the sink may be gone.
+  ~State() { open_to_sink = false; }
 
   ByteSink sink;
-  std::optional<Error> problem;  ///< The sink's, which libarchive cannot carry.
+  bool open_to_sink = true;
+  std::optional<Error> problem;  ///< The sink's first.
   std::unique_ptr<archive, FreeArchive> handle;
 
-  /// libarchive's callback: C, so nothing may be thrown through it.
+  /// libarchive's callback: C, so nothing may be thrown through it. An error is kept for check() and not answered: version 3.6 of
+  /// libarchive leaks what it holds of an archive that has failed.
   static la_ssize_t take(archive* /*handle*/, void* data, const void* bytes, std::size_t size) noexcept {
     State& state = *static_cast<State*>(data);
     try {
-      auto taken = state.sink({static_cast<const std::byte*>(bytes), size});
-      if (taken) return static_cast<la_ssize_t>(size);
-      state.problem = std::move(taken.error());
+      if (state.open_to_sink) {
+        auto taken = state.sink({static_cast<const std::byte*>(bytes), size});
+        if (!taken) state.problem = std::move(taken.error());
+      }
     } catch (const std::exception& problem) {
       state.problem = Error{ErrorCode::out_of_memory, problem.what(), {}};
     }
-    return -1;
+    if (state.problem) state.open_to_sink = false;
+    return static_cast<la_ssize_t>(size);
   }
 
   Result<> check(la_ssize_t outcome) {
-    if (outcome >= ARCHIVE_OK) return {};
     if (problem) return fail(Error(*problem));
+    if (outcome >= ARCHIVE_OK) return {};
     const char* const words = handle == nullptr ? nullptr : archive_error_string(handle.get());
     return fail(ErrorCode::invalid_argument, fmt::format("libarchive cannot write it: {}", words == nullptr ? "out of memory" : words));
   }
