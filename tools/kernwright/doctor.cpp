@@ -81,6 +81,17 @@ void diagnose_stores(const Runtime& runtime, const std::vector<CompilerIdentity>
   }
 }
 
+/// A sealed run needs no compiler, but a store that names one.
+void judge_sealed(DoctorReport& report) {
+  if (!report.sealed) return;
+  const auto listed = [&](std::string_view family) {
+    return std::ranges::any_of(report.sealed_starts,
+                               [&](const SealedStart& each) { return each.family == family && !each.compilers.empty(); });
+  };
+  report.cuda_works = report.driver_problem.empty() && !report.devices.empty() && listed("nvrtc");
+  report.host_works = listed("host");
+}
+
 /// Entries that no run hits, since the compiler that is here made none of them.
 void list_unhit_entries(const DoctorReport& report, const std::vector<CompilerIdentity>& present, std::vector<Problem>& problems) {
   if (report.sealed) return;
@@ -124,10 +135,13 @@ void list_problems(const std::vector<CompilerIdentity>& present, DoctorReport& r
   if (report.driver_problem.empty() && report.devices_problem.empty() && report.devices.empty()) {
     add("the driver works but finds no device", "Check CUDA_VISIBLE_DEVICES and nvidia-smi; or use --target host.", true);
   }
-  add(report.nvrtc_problem, "Install a CUDA 13 toolkit or pip's nvidia-cuda-nvrtc, or name libnvrtc.so in KERNWRIGHT_NVRTC.", true);
-  add(report.builtins_problem, "Put libnvrtc-builtins of the same version beside libnvrtc: packages install both.", true);
-  add(report.mismatch, "Update the driver, or use an NVRTC that is not newer than it.", true);
-  add(report.host_problem, "Install g++ or clang++, or name one in CXX; only --target host needs it.", true);
+  const auto add_compiler = [&](const std::string& what, std::string remedy) {
+    if (!report.sealed) add(what, std::move(remedy), true);
+  };
+  add_compiler(report.nvrtc_problem, "Install a CUDA 13 toolkit or pip's nvidia-cuda-nvrtc, or name libnvrtc.so in KERNWRIGHT_NVRTC.");
+  add_compiler(report.builtins_problem, "Put libnvrtc-builtins of the same version beside libnvrtc: packages install both.");
+  add_compiler(report.mismatch, "Update the driver, or use an NVRTC that is not newer than it.");
+  add_compiler(report.host_problem, "Install g++ or clang++, or name one in CXX; only --target host needs it.");
   std::vector<Problem> others;
   for (const StoreDiagnosis& store : report.stores) std::ranges::copy(store.problems, std::back_inserter(others));
   if (std::ranges::all_of(report.stores, &StoreDiagnosis::read_only)) {
@@ -153,6 +167,7 @@ ExitCode doctor(const OutputOptions& output) {
   diagnose_host(*options, *runtime, report);
   const std::vector<CompilerIdentity> present = present_compilers(*runtime);
   diagnose_stores(*runtime, present, report);
+  judge_sealed(report);
   list_problems(present, report);
   return finish(output.json ? json_of(report) : text_of(report),
                 report.cuda_works || report.host_works ? ExitCode::done : ExitCode::unable);

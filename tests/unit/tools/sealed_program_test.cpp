@@ -67,6 +67,15 @@ group_size = 4
   CHECK(json_of(ran)["check"]["passed"] == true);
   CHECK_FALSE(fs::exists(writable));
 
+  // Nothing is missing where nothing is compiled.
+  const ChildResult doctor = kernwright_program({"doctor", "--json"}, sealed_in(served, writable));
+  CHECK(doctor.exit_code == 0);
+  CHECK(json_of(doctor)["host_works"] == true);
+  for (const Json& problem : json_of(doctor)["problems"]) {
+    CHECK_FALSE(contains(problem["what"].get<std::string>(), "compiler_unavailable"));
+    CHECK(problem["stops_a_run"] == false);
+  }
+
   // Another head count was never warmed.
   std::vector<std::string> other = small;
   other[7] = std::string("3");
