@@ -32,7 +32,7 @@ tl::unexpected<Error> refuse(std::string_view option, const std::string& came, s
 }
 
 /// The arrays of one side on the device, in the order in which update_tables numbers them.
-enum Table : int { kV2p, kP2v, kMoves, kZeroed };
+constexpr int kV2p = 0, kP2v = 1, kMoves = 2, kZeroed = 3;
 
 struct Side {
   Side(PageMapping pages, std::uint64_t envelope) : mapping(std::move(pages)), page_bytes(envelope) {}
@@ -92,13 +92,13 @@ struct UnifiedPool::State {
   /// Launches that give the side's tables and lists these values.
   Result<> update(Side& side, const std::vector<UpdateTablesParams::Cell>& cells, StreamHandle stream) const;
   Result<> close_holes(PoolSide which, Side& side, std::set<std::int64_t> touched_virtual, std::set<std::int64_t> touched_physical,
-                       std::int64_t& moved, StreamHandle stream);
+                       std::int64_t& moved, StreamHandle stream) const;
   Result<> zero(PoolSide which, Side& side, std::span<const std::int64_t> physical_pages, StreamHandle stream) const;
 };
 
 namespace {
 
-UpdateTablesParams::Cell cell(Table table, std::int64_t index, std::int64_t value) {
+UpdateTablesParams::Cell cell(int table, std::int64_t index, std::int64_t value) {
   return {index * kw::paged_kv::most_tables + table, value};
 }
 
@@ -174,17 +174,17 @@ Result<UnifiedPool> UnifiedPool::create(const Runtime& runtime, const UnifiedPoo
     auto event = runtime.create_event(options.device);
     if (!event) return fail(std::move(event.error()).within(step));
 
-    auto state = std::unique_ptr<State>(new State{.runtime = runtime,
-                                                  .options = options,
-                                                  .kernels = std::move(*kernels),
-                                                  .update_tables = std::move(*update),
-                                                  .buffer = std::move(*buffer),
-                                                  .kv = Side(PageMapping(options.kv_virtual_pages, kv_pages), kv_page),
-                                                  .state = std::nullopt,
-                                                  .last = std::move(*event),
-                                                  .last_stream = {},
-                                                  .enqueued = false,
-                                                  .broken = std::nullopt});
+    auto state = std::make_unique<State>(State{.runtime = runtime,
+                                               .options = options,
+                                               .kernels = std::move(*kernels),
+                                               .update_tables = std::move(*update),
+                                               .buffer = std::move(*buffer),
+                                               .kv = Side(PageMapping(options.kv_virtual_pages, kv_pages), kv_page),
+                                               .state = std::nullopt,
+                                               .last = std::move(*event),
+                                               .last_stream = {},
+                                               .enqueued = false,
+                                               .broken = std::nullopt});
     if (options.state_page_bytes.count > 0) {
       const auto pages = static_cast<std::int64_t>((options.size.count - kv_page) / options.state_page_bytes.count);
       state->state.emplace(PageMapping(options.state_virtual_pages, pages), options.state_page_bytes.count);
@@ -264,7 +264,7 @@ Result<> UnifiedPool::State::zero(PoolSide which, Side& side, std::span<const st
 }
 
 Result<> UnifiedPool::State::close_holes(PoolSide which, Side& side, std::set<std::int64_t> touched_virtual,
-                                         std::set<std::int64_t> touched_physical, std::int64_t& moved, StreamHandle stream) {
+                                         std::set<std::int64_t> touched_physical, std::int64_t& moved, StreamHandle stream) const {
   const std::vector<PageMapping::Move> moves = side.mapping.close_holes();
   for (const PageMapping::Move& move : moves) {
     touched_physical.insert({move.from, move.to});
