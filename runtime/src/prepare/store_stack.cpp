@@ -42,13 +42,13 @@ std::optional<StoreStack::Found> StoreStack::find(const BuildRequest& request, s
     const EntryKey key = entry_key(request, compiler);
     for (const auto& store : stores_) {
       Store::Lookup lookup = store->read(key, request, compiler);
-      if (lookup.outcome == Store::Outcome::hit) {
-        count(counters_->store_hits);
-        count(*counters_->hits_of(store->folder().string()));
-        return Found{std::move(lookup.artifact), CacheSource::store};
-      }
+      if (lookup.outcome == Store::Outcome::hit) return hit(*store, std::move(lookup));
       if (lookup.outcome != Store::Outcome::bad) continue;
       count(counters_->bad_entries);
+      if (lookup.unreadable) {
+        say_once(*store, fmt::format("the store {} cannot be read; going on without it: {}", store->folder().string(), lookup.problem));
+        continue;
+      }
       const bool replaced = store == writable_;
       logger_(LogLevel::warn, fmt::format("entry {} of {} is bad and is {}: {}", key.hex(), store->folder().string(),
                                           replaced ? "built anew" : "passed over", lookup.problem));
@@ -57,16 +57,41 @@ std::optional<StoreStack::Found> StoreStack::find(const BuildRequest& request, s
   return std::nullopt;
 }
 
-void StoreStack::trouble(const std::string& problem) {
-  count(counters_->store_warnings);
-  // One warning: what was compiled is in memory, so nothing is lost but the next process's time.
-  const LogLevel level = troubled_.exchange(true) ? LogLevel::debug : LogLevel::warn;
-  logger_(level, fmt::format("the store {} does not work as it should; going on from memory: {}", writable_->folder().string(), problem));
+std::optional<StoreStack::Found> StoreStack::find_new(const BuildRequest& request, const CompilerIdentity& compiler) {
+  if (!writable_) return std::nullopt;
+  Store::Lookup lookup = writable_->read(entry_key(request, compiler), request, compiler);
+  if (lookup.outcome != Store::Outcome::hit) return std::nullopt;
+  return hit(*writable_, std::move(lookup));
 }
 
-void StoreStack::publish(const Artifact& artifact) {
-  if (!writable_) return;
-  if (auto published = writable_->publish(artifact); !published) trouble(published.error().text());
+StoreStack::Found StoreStack::hit(const Store& store, Store::Lookup lookup) {
+  count(counters_->store_hits);
+  count(*counters_->hits_of(store.folder().string()));
+  return Found{std::move(lookup.artifact), CacheSource::store};
+}
+
+void StoreStack::say_once(const Store& store, const std::string& text) {
+  LogLevel level = LogLevel::debug;
+  {
+    const std::lock_guard lock(said_mutex_);
+    if (said_.insert(&store).second) level = LogLevel::warn;
+  }
+  logger_(level, text);
+}
+
+void StoreStack::trouble(const std::string& problem) {
+  count(counters_->store_warnings);
+  troubled_ = true;
+  // What was compiled is in memory, so nothing is lost but the next process's time.
+  say_once(*writable_,
+           fmt::format("the store {} does not work as it should; going on from memory: {}", writable_->folder().string(), problem));
+}
+
+bool StoreStack::publish(const Artifact& artifact) {
+  if (!writable_) return false;
+  auto published = writable_->publish(artifact);
+  if (!published) trouble(published.error().text());
+  return published.has_value();
 }
 
 BuildLock StoreStack::lock(const EntryKey& key, const std::string& what) {
@@ -80,8 +105,11 @@ BuildLock StoreStack::lock(const EntryKey& key, const std::string& what) {
 std::optional<Fit> StoreStack::read_fit(const FitKey& key) {
   for (const auto& store : stores_) {
     std::string problem;
-    auto fit = store->read_fit(key, &problem);
-    if (!problem.empty()) {
+    bool unreadable = false;
+    auto fit = store->read_fit(key, &problem, &unreadable);
+    if (unreadable) {
+      say_once(*store, fmt::format("the store {} cannot be read; going on without it: {}", store->folder().string(), problem));
+    } else if (!problem.empty()) {
       logger_(LogLevel::warn, fmt::format("fit {} of {} is ignored: {}", key.hex(), store->folder().string(), problem));
     }
     if (fit) return fit;
@@ -102,7 +130,7 @@ std::vector<CompilerIdentity> StoreStack::compilers(std::string_view family) {
   for (const auto& store : stores_) {
     auto listed = store->compilers();
     if (!listed) {
-      logger_(LogLevel::warn, fmt::format("the compilers of {} cannot be read: {}", store->folder().string(), listed.error().text()));
+      say_once(*store, fmt::format("the compilers of {} cannot be read: {}", store->folder().string(), listed.error().text()));
       continue;
     }
     for (CompilerIdentity& compiler : *listed) {

@@ -33,6 +33,10 @@ BuildLock lock_build(Store& store, const EntryKey& key, const std::string& what,
       return result;
     }
     if (attempt->lock) {
+      if (result.waited && attempt->holder == kNoEntry) {
+        attempt->lock->say(kNoEntry);  // for the next one
+        return result;
+      }
       result.held = std::move(attempt->lock);
       return result;
     }
