@@ -22,16 +22,21 @@ class HeldLock {
   HeldLock(const HeldLock&) = delete;
   HeldLock& operator=(const HeldLock&) = delete;
   virtual ~HeldLock() = default;
+  /// Replaces what the holder wrote about itself. It stays there after the lock is gone, for the next holder to read; whether it could be
+  /// written is not asked. At most kLockOwnerBytes are kept.
+  virtual void say(std::string_view text) noexcept = 0;
 };
 
 inline constexpr std::size_t kLockOwnerBytes = 128;
 
-/// Thread-safe. Errors are `io` (`not_found` where the path does not exist), with the path, the operation and errno's text.
+/// Thread-safe. Errors are `io` (`not_found` where the path does not exist), with the path, the operation and errno's text. A call that a
+/// signal interrupts is made again.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  /// The whole of a regular file; anything else in its place (folder, FIFO, device) is an error, and nothing blocks on it.
+  /// The whole of a regular file; anything else in its place (folder, FIFO, device) and more than `limit` is `malformed`, and nothing
+  /// blocks on it.
   virtual Result<std::vector<std::byte>> read(const std::filesystem::path& path, Bytes limit) = 0;
   /// The same, with a shared lock on the file meanwhile, so that remove_unless_read() of any process leaves it alone. Where the file system
   /// has no locks, it reads without.
@@ -43,7 +48,7 @@ class FileSystem {
 
   struct LockAttempt {
     std::unique_ptr<HeldLock> lock;  ///< Null: another process or thread holds it.
-    std::string holder;              ///< Then what that one wrote about itself; may be empty.
+    std::string holder;              ///< Then what that one wrote about itself, else what the last one did; may be empty.
   };
   /// Does not wait. One file holds any number of locks, told apart by `slot`; it is made where it is absent and never removed. `owner` is
   /// written into the slot for those who wait; at most kLockOwnerBytes of it are kept.

@@ -68,5 +68,14 @@ ssize_t PosixCalls::pread(int descriptor, void* bytes, std::size_t size, off_t s
 ssize_t PosixCalls::pwrite(int descriptor, const void* bytes, std::size_t size, off_t start) {
   return ::pwrite(descriptor, bytes, size, start);
 }
+DIR* PosixCalls::opendir(const char* path) {
+  return ::opendir(path);
+}
+dirent* PosixCalls::readdir(DIR* folder) {
+  return ::readdir(folder);
+}
+int PosixCalls::closedir(DIR* folder) {
+  return ::closedir(folder);
+}
 
 }  // namespace kernwright

@@ -1,6 +1,7 @@
 // The system calls behind the POSIX file system, so that tests can make each of them fail.
 #pragma once
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -14,7 +15,7 @@
 
 namespace kernwright {
 
-/// Each call is the system's of that name: -1 and errno on failure. Thread-safe.
+/// Each call is the system's of that name: on failure -1, or null from opendir and readdir, and errno. Thread-safe.
 class PosixCalls {
  public:
   virtual ~PosixCalls() = default;
@@ -40,6 +41,10 @@ class PosixCalls {
   virtual int find_lock(int descriptor, struct flock* range);
   virtual ssize_t pread(int descriptor, void* bytes, std::size_t size, off_t start);
   virtual ssize_t pwrite(int descriptor, const void* bytes, std::size_t size, off_t start);
+  virtual DIR* opendir(const char* path);
+  /// Null at the end as well, with errno as it was.
+  virtual dirent* readdir(DIR* folder);
+  virtual int closedir(DIR* folder);
 };
 
 struct LockHolder {

@@ -1,5 +1,4 @@
 // FileSystem over POSIX calls.
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -23,7 +22,8 @@ namespace {
 constexpr std::uint64_t kBlockBytes = 512;  // st_blocks counts these whatever the file system's own are, stat(2)
 
 struct CloseFolder {
-  void operator()(DIR* folder) const noexcept { ::closedir(folder); }
+  PosixCalls* calls;
+  void operator()(DIR* folder) const noexcept { calls->closedir(folder); }
 };
 
 /// Removes a temporary file that was not renamed into place.
@@ -33,7 +33,7 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
-    if (!path_.empty()) calls_.unlink(path_.c_str());
+    if (!path_.empty()) static_cast<void>(retried([&] { return calls_.unlink(path_.c_str()); }));
   }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   void keep() noexcept { path_.clear(); }
@@ -56,11 +56,11 @@ int write_all(PosixCalls& calls, int descriptor, std::span<const std::byte> byte
 
 /// Creates one folder; one that is there already (also by another process at this moment) is as good.
 int make_folder(PosixCalls& calls, const std::string& path, unsigned mode) {
-  if (calls.mkdir(path.c_str(), static_cast<mode_t>(mode)) == 0) return 0;
+  if (retried([&] { return calls.mkdir(path.c_str(), static_cast<mode_t>(mode)); }) == 0) return 0;
   const int code = errno;
   struct stat status {};
-  if (calls.stat(path.c_str(), &status) == 0) return S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
-  return code;
+  if (retried([&] { return calls.stat(path.c_str(), &status); }) == 0) return S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
+  return code == EEXIST ? errno : code;
 }
 
 class PosixFileSystem final : public FileSystem {
@@ -75,19 +75,19 @@ class PosixFileSystem final : public FileSystem {
   Result<bool> remove_unless_read(const std::filesystem::path& path) override {
     const Descriptor file(*calls_, retried([&] { return calls_->open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0); }));
     if (file.number() < 0) return file_error("open", path, errno);
-    if (calls_->flock(file.number(), LOCK_EX) != 0 && errno == EWOULDBLOCK) return false;
+    if (retried([&] { return calls_->flock(file.number(), LOCK_EX); }) != 0 && errno == EWOULDBLOCK) return false;
     // Another one may have taken the name between the two calls; it is newer and stays.
     struct stat opened {};
     struct stat named {};
-    if (calls_->fstat(file.number(), &opened) != 0) return file_error("stat", path, errno);
-    if (calls_->stat(path.c_str(), &named) != 0) return file_error("stat", path, errno);
+    if (retried([&] { return calls_->fstat(file.number(), &opened); }) != 0) return file_error("stat", path, errno);
+    if (retried([&] { return calls_->stat(path.c_str(), &named); }) != 0) return file_error("stat", path, errno);
     if (opened.st_ino != named.st_ino || opened.st_dev != named.st_dev) return false;
-    if (calls_->unlink(path.c_str()) != 0) return file_error("remove", path, errno);
+    if (retried([&] { return calls_->unlink(path.c_str()); }) != 0) return file_error("remove", path, errno);
     return true;
   }
 
   Result<> touch(const std::filesystem::path& path) override {
-    if (calls_->utimensat(path.c_str()) == 0) return {};
+    if (retried([&] { return calls_->utimensat(path.c_str()); }) == 0) return {};
     if (errno != ENOENT) return file_error("set the time of", path, errno);
     Descriptor file(*calls_, retried([&] { return calls_->open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666); }));
     if (file.number() < 0) return file_error("create", path, errno);
@@ -120,8 +120,9 @@ class PosixFileSystem final : public FileSystem {
 
   Result<> create_folders(const std::filesystem::path& path, unsigned mode) override {
     struct stat status {};
-    if (calls_->stat(path.c_str(), &status) == 0)
+    if (retried([&] { return calls_->stat(path.c_str(), &status); }) == 0) {
       return S_ISDIR(status.st_mode) ? Result<>{} : file_error("create the folder", path, ENOTDIR);
+    }
     std::filesystem::path current;
     for (const auto& part : path) {
       current /= part;
@@ -132,15 +133,17 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Result<std::vector<std::string>> list(const std::filesystem::path& folder) override {
-    const std::unique_ptr<DIR, CloseFolder> open(::opendir(folder.c_str()));
+    const std::unique_ptr<DIR, CloseFolder> open(retried([&] { return calls_->opendir(folder.c_str()); }), CloseFolder{calls_.get()});
     if (!open) {
       if (errno == ENOENT) return std::vector<std::string>{};
       return file_error("list the folder", folder, errno);
     }
     std::vector<std::string> names;
     for (;;) {
-      errno = 0;
-      const dirent* entry = ::readdir(open.get());
+      const dirent* const entry = retried([&] {
+        errno = 0;
+        return calls_->readdir(open.get());
+      });
       if (entry == nullptr) {
         if (errno != 0) return file_error("list the folder", folder, errno);
         break;
@@ -153,23 +156,25 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Result<> remove(const std::filesystem::path& path) override {
-    if (calls_->unlink(path.c_str()) == 0) return {};
+    if (retried([&] { return calls_->unlink(path.c_str()); }) == 0) return {};
     const int code = errno;
     // Linux says EISDIR for a folder, POSIX allows EPERM.
-    if ((code == EISDIR || code == EPERM) && calls_->rmdir(path.c_str()) == 0) return {};
+    if ((code == EISDIR || code == EPERM) && retried([&] { return calls_->rmdir(path.c_str()); }) == 0) return {};
     return file_error("remove", path, code == EISDIR ? errno : code);
   }
 
   Result<> rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
-    if (calls_->rename(from.c_str(), to.c_str()) != 0) return file_error(fmt::format("rename '{}' to", from.native()), to, errno);
+    if (retried([&] { return calls_->rename(from.c_str(), to.c_str()); }) != 0) {
+      return file_error(fmt::format("rename '{}' to", from.native()), to, errno);
+    }
     return {};
   }
 
   Result<Status> status(const std::filesystem::path& path) override {
     struct stat status {};
-    if (calls_->lstat(path.c_str(), &status) != 0) return file_error("stat", path, errno);
+    if (retried([&] { return calls_->lstat(path.c_str(), &status); }) != 0) return file_error("stat", path, errno);
     const bool link = S_ISLNK(status.st_mode);
-    if (link && calls_->stat(path.c_str(), &status) != 0) return file_error("stat", path, errno);
+    if (link && retried([&] { return calls_->stat(path.c_str(), &status); }) != 0) return file_error("stat", path, errno);
     return Status{.regular_file = S_ISREG(status.st_mode),
                   .folder = S_ISDIR(status.st_mode),
                   .size = {static_cast<std::uint64_t>(status.st_size)},
@@ -186,11 +191,11 @@ class PosixFileSystem final : public FileSystem {
     const Descriptor file(*calls_, retried([&] { return calls_->open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0); }));
     if (file.number() < 0) return file_error("open", path, errno);
     // Closing the file ends the lock. Whether it was had is not asked: without one the worst is a miss.
-    if (guarded) static_cast<void>(calls_->flock(file.number(), LOCK_SH));
+    if (guarded) static_cast<void>(retried([&] { return calls_->flock(file.number(), LOCK_SH); }));
     struct stat status {};
-    if (calls_->fstat(file.number(), &status) != 0) return file_error("stat", path, errno);
+    if (retried([&] { return calls_->fstat(file.number(), &status); }) != 0) return file_error("stat", path, errno);
     if (!S_ISREG(status.st_mode)) {
-      return fail(ErrorCode::io,
+      return fail(ErrorCode::malformed,
                   fmt::format("cannot read '{}': it is {}, a regular file is needed", path.native(), kind_of(status.st_mode)));
     }
     if (static_cast<std::uint64_t>(status.st_size) > limit.count) return too_large(path, limit);
@@ -210,7 +215,7 @@ class PosixFileSystem final : public FileSystem {
   }
 
   static tl::unexpected<Error> too_large(const std::filesystem::path& path, Bytes limit) {
-    return fail(ErrorCode::io, fmt::format("cannot read '{}': it is larger than the limit of {} bytes", path.native(), limit.count));
+    return fail(ErrorCode::malformed, fmt::format("cannot read '{}': it is larger than the limit of {} bytes", path.native(), limit.count));
   }
 
   Result<> fill_and_rename(const std::filesystem::path& path, const std::string& name, Descriptor& file, std::span<const std::byte> bytes) {
@@ -220,7 +225,9 @@ class PosixFileSystem final : public FileSystem {
     // EINVAL: a file system that has no notion of flushing.
     if (retried([&] { return calls_->fsync(file.number()); }) != 0 && errno != EINVAL) return file_error("flush", path, errno);
     if (const int code = file.close()) return file_error("close", path, code);
-    if (calls_->rename(temporary.path().c_str(), path.c_str()) != 0) return file_error("rename a finished file to", path, errno);
+    if (retried([&] { return calls_->rename(temporary.path().c_str(), path.c_str()); }) != 0) {
+      return file_error("rename a finished file to", path, errno);
+    }
     temporary.keep();
     return {};
   }

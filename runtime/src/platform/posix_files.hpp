@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "kernwright/result.hpp"
@@ -38,11 +39,20 @@ class Descriptor {
   int number_;
 };
 
-/// Calls again while a signal interrupts.
+/// Calls again where a signal interrupted. Any call can be: a file system in user space answers EINTR to what POSIX never lets wait. One
+/// that does so for ever must not hold the caller for ever.
 template <class Call>
 auto retried(Call call) {
+  constexpr int kAttempts = 100;
+  const auto interrupted = [](auto outcome) {
+    if constexpr (std::is_pointer_v<decltype(outcome)>) {
+      return outcome == nullptr && errno == EINTR;
+    } else {
+      return outcome < 0 && errno == EINTR;
+    }
+  };
   auto outcome = call();
-  while (outcome < 0 && errno == EINTR) outcome = call();
+  for (int attempt = 1; attempt < kAttempts && interrupted(outcome); ++attempt) outcome = call();
   return outcome;
 }
 

@@ -13,6 +13,19 @@
 namespace kernwright {
 namespace {
 
+/// errno, 0 where it was written.
+int write_owner(PosixCalls& calls, int descriptor, off_t start, std::string_view owner) {
+  std::array<char, kLockOwnerBytes> text{};
+  owner.copy(text.data(), text.size());
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t count =
+        retried([&] { return calls.pwrite(descriptor, text.data() + done, text.size() - done, start + static_cast<off_t>(done)); });
+    if (count <= 0) return count < 0 ? errno : EIO;
+    done += static_cast<std::size_t>(count);
+  }
+  return 0;
+}
+
 class RangeLock final : public HeldLock {
  public:
   RangeLock(std::shared_ptr<PosixCalls> calls, int number, off_t start) : calls_(std::move(calls)), file_(*calls_, number), start_(start) {}
@@ -20,8 +33,9 @@ class RangeLock final : public HeldLock {
   RangeLock& operator=(const RangeLock&) = delete;
   ~RangeLock() override {
     // Said aloud: a child forked meanwhile has the descriptor too, and would hold the lock on.
-    static_cast<void>(calls_->lock_range(file_.number(), F_UNLCK, start_, kLockOwnerBytes));
+    static_cast<void>(retried([&] { return calls_->lock_range(file_.number(), F_UNLCK, start_, kLockOwnerBytes); }));
   }
+  void say(std::string_view text) noexcept override { static_cast<void>(write_owner(*calls_, file_.number(), start_, text)); }
 
  private:
   std::shared_ptr<PosixCalls> calls_;
@@ -80,17 +94,15 @@ Result<FileSystem::LockAttempt> try_lock_range(const std::shared_ptr<PosixCalls>
   Descriptor opened(*calls, number);
   const auto start = static_cast<off_t>(slot) * static_cast<off_t>(kLockOwnerBytes);
   if (retried([&] { return calls->lock_range(number, F_WRLCK, start, kLockOwnerBytes); }) != 0) {
-    if (errno == EAGAIN || errno == EACCES) return FileSystem::LockAttempt{nullptr, read_owner(*calls, number, start)};
+    // POSIX would allow EACCES as well; Linux says that only where the lock may not be had at all, and waiting for it would end at the limit.
+    if (errno == EAGAIN) return FileSystem::LockAttempt{nullptr, read_owner(*calls, number, start)};
     return file_error("lock", file, errno);
   }
   auto lock = std::make_unique<RangeLock>(calls, opened.release(), start);
-  std::array<char, kLockOwnerBytes> text{};
-  owner.copy(text.data(), text.size());
+  std::string last = read_owner(*calls, number, start);
   // Also a test of the disk: where not even this fits, those who wait would wait for an entry that cannot be written.
-  if (retried([&] { return calls->pwrite(number, text.data(), text.size(), start); }) != static_cast<ssize_t>(text.size())) {
-    return file_error("write to the lock file", file, errno);
-  }
-  return FileSystem::LockAttempt{std::move(lock), {}};
+  if (const int code = write_owner(*calls, number, start, owner)) return file_error("write to the lock file", file, code);
+  return FileSystem::LockAttempt{std::move(lock), std::move(last)};
 }
 
 }  // namespace kernwright

@@ -87,12 +87,14 @@ Result<Obtained> ArtifactSource::build(const EntryKey& key, const BuildRequest& 
                                        const CompilerIdentity& identity, bool may_hit) {
   // A refused entry is replaced whoever else builds.
   const BuildLock lock = may_hit ? stores_->lock(key, build_step(request)) : BuildLock{};
-  if (lock.waited) {
-    if (auto found = stores_->find(request, std::span(&identity, 1))) return Obtained{std::move(found->artifact), found->source, 0};
+  if (lock.held || lock.waited) {
+    // Whoever had the lock may have been done between our look and our lock, so that there was nothing to wait for.
+    if (auto found = stores_->find_new(request, identity)) return Obtained{std::move(found->artifact), found->source, 0};
   }
   auto artifact = compile(key, request, compiler, identity);
+  const bool published = artifact && stores_->publish(**artifact);
+  if (lock.held && !published) lock.held->say(kNoEntry);
   if (!artifact) return fail(std::move(artifact.error()));
-  stores_->publish(**artifact);
   const double milliseconds = (*artifact)->compile_seconds * 1e3;
   return Obtained{std::move(*artifact), CacheSource::built, milliseconds};
 }

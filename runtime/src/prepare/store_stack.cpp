@@ -54,13 +54,13 @@ std::optional<StoreStack::Found> StoreStack::find_in_stores(const EntryKey& key,
                                                             const CompilerIdentity& compiler) {
   for (const auto& store : stores_) {
     Store::Lookup lookup = store->read(key, request, compiler);
-    if (lookup.outcome == Store::Outcome::hit) {
-      count(counters_->store_hits);
-      count(*counters_->hits_of(store->folder().string()));
-      return Found{std::move(lookup.artifact), CacheSource::store};
-    }
+    if (lookup.outcome == Store::Outcome::hit) return hit(*store, std::move(lookup));
     if (lookup.outcome != Store::Outcome::bad) continue;
     count(counters_->bad_entries);
+    if (lookup.unreadable) {
+      say_once(*store, fmt::format("the store {} cannot be read; going on without it: {}", store->folder().string(), lookup.problem));
+      continue;
+    }
     const bool replaced = store == writable_;
     logger_(LogLevel::warn, fmt::format("entry {} of {} is bad and is {}: {}", key.hex(), store->folder().string(),
                                         replaced ? "built anew" : "passed over", lookup.problem));
@@ -89,31 +89,56 @@ std::optional<StoreStack::Found> StoreStack::find_remotely(const EntryKey& key, 
   return Found{std::make_shared<const Artifact>(std::move(*artifact)), CacheSource::remote};
 }
 
-void StoreStack::trouble(const std::string& problem) {
-  // One warning: what was compiled is in memory, so nothing is lost but the next process's time.
-  const LogLevel level = troubled_.exchange(true) ? LogLevel::debug : LogLevel::warn;
-  logger_(level, fmt::format("the store {} does not work as it should; going on from memory: {}", writable_->folder().string(), problem));
+std::optional<StoreStack::Found> StoreStack::find_new(const BuildRequest& request, const CompilerIdentity& compiler) {
+  if (!writable_) return std::nullopt;
+  Store::Lookup lookup = writable_->read(entry_key(request, compiler), request, compiler);
+  if (lookup.outcome != Store::Outcome::hit) return std::nullopt;
+  return hit(*writable_, std::move(lookup));
 }
 
-void StoreStack::keep(const EntryKey& key, const CompilerIdentity& compiler, std::span<const std::byte> entry) {
-  if (!writable_) return;
+StoreStack::Found StoreStack::hit(const Store& store, Store::Lookup lookup) {
+  count(counters_->store_hits);
+  count(*counters_->hits_of(store.folder().string()));
+  return Found{std::move(lookup.artifact), CacheSource::store};
+}
+
+void StoreStack::say_once(const Store& store, const std::string& text) {
+  LogLevel level = LogLevel::debug;
+  {
+    const std::lock_guard lock(said_mutex_);
+    if (said_.insert(&store).second) level = LogLevel::warn;
+  }
+  logger_(level, text);
+}
+
+void StoreStack::trouble(const std::string& problem) {
+  troubled_ = true;
+  // What was compiled is in memory, so nothing is lost but the next process's time.
+  say_once(*writable_,
+           fmt::format("the store {} does not work as it should; going on from memory: {}", writable_->folder().string(), problem));
+}
+
+bool StoreStack::keep(const EntryKey& key, const CompilerIdentity& compiler, std::span<const std::byte> entry) {
+  if (!writable_) return false;
   auto published = writable_->publish_entry(key, compiler, entry);
-  if (published) return;
+  if (published) return true;
   count(counters_->store_warnings);
   trouble(published.error().text());
+  return false;
 }
 
-void StoreStack::publish(const Artifact& artifact) {
-  if (!writable_ && !remote_) return;
+bool StoreStack::publish(const Artifact& artifact) {
+  if (!writable_ && !remote_) return false;
   auto entry = encode_entry(artifact);
   if (!entry) {
     count(counters_->store_warnings);
     logger_(LogLevel::warn, fmt::format("entry {} cannot be stored: {}", artifact.key.hex(), entry.error().text()));
-    return;
+    return false;
   }
   const auto bytes = std::make_shared<const std::vector<std::byte>>(std::move(*entry));
-  keep(artifact.key, artifact.compiler, *bytes);
+  const bool kept = keep(artifact.key, artifact.compiler, *bytes);
   if (remote_) remote_->store(artifact.key, bytes);
+  return kept;
 }
 
 void StoreStack::flush_remote(double limit_seconds) {
@@ -133,8 +158,11 @@ BuildLock StoreStack::lock(const EntryKey& key, const std::string& what) {
 std::optional<Fit> StoreStack::read_fit(const FitKey& key) {
   for (const auto& store : stores_) {
     std::string problem;
-    auto fit = store->read_fit(key, &problem);
-    if (!problem.empty()) {
+    bool unreadable = false;
+    auto fit = store->read_fit(key, &problem, &unreadable);
+    if (unreadable) {
+      say_once(*store, fmt::format("the store {} cannot be read; going on without it: {}", store->folder().string(), problem));
+    } else if (!problem.empty()) {
       logger_(LogLevel::warn, fmt::format("fit {} of {} is ignored: {}", key.hex(), store->folder().string(), problem));
     }
     if (fit) return fit;
@@ -156,7 +184,7 @@ std::vector<CompilerIdentity> StoreStack::compilers(std::string_view family) {
   for (const auto& store : stores_) {
     auto listed = store->compilers();
     if (!listed) {
-      logger_(LogLevel::warn, fmt::format("the compilers of {} cannot be read: {}", store->folder().string(), listed.error().text()));
+      say_once(*store, fmt::format("the compilers of {} cannot be read: {}", store->folder().string(), listed.error().text()));
       continue;
     }
     for (CompilerIdentity& compiler : *listed) {

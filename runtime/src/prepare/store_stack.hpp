@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,7 +21,8 @@
 
 namespace kernwright {
 
-/// Thread-safe. Nothing here fails: what cannot be read is a miss, what cannot be written is warned of once and counted.
+/// Thread-safe. Nothing here fails: what cannot be read is a miss, what cannot be written stays in memory. Either is warned of once a
+/// store.
 class StoreStack {
  public:
   struct Settings {
@@ -37,7 +40,10 @@ class StoreStack {
   /// The first store's entry for the request by the first of the compilers that has one. What the remote cache has goes into the writable
   /// store.
   std::optional<Found> find(const BuildRequest& request, std::span<const CompilerIdentity> compilers);
-  void publish(const Artifact& artifact);
+  /// What another process built into the writable store since find() looked. Says and counts nothing on a miss.
+  std::optional<Found> find_new(const BuildRequest& request, const CompilerIdentity& compiler);
+  /// Whether the writable store has it now.
+  bool publish(const Artifact& artifact);
   /// The right to build into the writable store; see lock_build(). Without such a store, or after it failed, there is nothing to wait for.
   BuildLock lock(const EntryKey& key, const std::string& what);
 
@@ -58,10 +64,13 @@ class StoreStack {
   [[nodiscard]] std::vector<std::filesystem::path> folders() const;
 
  private:
+  Found hit(const Store& store, Store::Lookup lookup);
   std::optional<Found> find_in_stores(const EntryKey& key, const BuildRequest& request, const CompilerIdentity& compiler);
   std::optional<Found> find_remotely(const EntryKey& key, const BuildRequest& request, const CompilerIdentity& compiler);
-  void keep(const EntryKey& key, const CompilerIdentity& compiler, std::span<const std::byte> entry);
+  bool keep(const EntryKey& key, const CompilerIdentity& compiler, std::span<const std::byte> entry);
   void trouble(const std::string& problem);
+  /// Logs a warning the first time that this store is at fault, later ones at level debug.
+  void say_once(const Store& store, const std::string& text);
 
   std::vector<std::shared_ptr<Store>> stores_;
   std::shared_ptr<Store> writable_;
@@ -70,7 +79,9 @@ class StoreStack {
   std::shared_ptr<Clock> clock_;
   std::shared_ptr<LiveCounters> counters_;
   Logger logger_;
-  std::atomic<bool> troubled_{false};  ///< A write failed: it was said, and no other process is waited for any more.
+  std::atomic<bool> troubled_{false};  ///< A write or a lock failed: no other process is waited for any more.
+  std::mutex said_mutex_;
+  std::set<const Store*> said_;
 };
 
 }  // namespace kernwright

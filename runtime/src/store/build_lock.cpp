@@ -26,13 +26,18 @@ BuildLock lock_build(Store& store, const EntryKey& key, const std::string& what,
   const std::string owner = this_process();
   const double started = clock.monotonic_seconds();
   bool said = false;
-  for (double pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+  double pause = kFirstPause;
+  for (;;) {
     auto attempt = store.try_lock_build(key, owner);
     if (!attempt) {
       result.problem = std::move(attempt.error().message);
       return result;
     }
     if (attempt->lock) {
+      if (result.waited && attempt->holder == kNoEntry) {
+        attempt->lock->say(kNoEntry);  // for the next one
+        return result;
+      }
       result.held = std::move(attempt->lock);
       return result;
     }
@@ -48,6 +53,7 @@ BuildLock lock_build(Store& store, const EntryKey& key, const std::string& what,
       said = true;
     }
     clock.sleep(std::min(pause, limit_seconds - waited));
+    pause = std::min(pause * 2, kLongestPause);
   }
 }
 

@@ -96,17 +96,21 @@ Result<FileSystem::LockAttempt> Store::try_lock_build(const EntryKey& key, std::
 Store::Lookup Store::read(const EntryKey& key, const BuildRequest& request, const CompilerIdentity& compiler) {
   const auto path = entry_path(folder_, key.hex());
   const auto bad = [&](const std::string& reason) {
-    return Lookup{Outcome::bad, nullptr, fmt::format("entry '{}' is not usable: {}", path.native(), reason)};
+    return Lookup{Outcome::bad, nullptr, fmt::format("entry '{}' is not usable: {}", path.native(), reason), false};
   };
   try {
     const bool guarded = settings_.access == StoreAccess::read_write;
     const auto file = guarded ? files_->read_guarded(path, kLargestEntry) : files_->read(path, kLargestEntry);
     if (!file && file.error().code == ErrorCode::not_found) return {};
-    if (!file) return bad(file.error().message);
+    if (!file) {
+      Lookup lookup = bad(file.error().message);
+      lookup.unreadable = file.error().code == ErrorCode::io;
+      return lookup;
+    }
     auto artifact = decode_entry_for(*file, {key, request, compiler});
     if (!artifact) return bad(artifact.error().message);
     if (guarded) stamp(key);
-    return {Outcome::hit, std::make_shared<const Artifact>(std::move(*artifact)), {}};
+    return {Outcome::hit, std::make_shared<const Artifact>(std::move(*artifact)), {}, false};
   } catch (const std::exception& problem) {
     return bad(problem.what());  // out of memory: a miss, the caller compiles
   }
@@ -132,19 +136,20 @@ Result<> Store::publish_entry(const EntryKey& key, const CompilerIdentity& compi
   return {};
 }
 
-std::optional<Fit> Store::read_fit(const FitKey& key, std::string* problem) {
+std::optional<Fit> Store::read_fit(const FitKey& key, std::string* problem, bool* unreadable) {
   const auto path = fit_path(folder_, key.hex());
-  const auto unreadable = [&](const Error& error) {
+  const auto bad = [&](const Error& error) {
     if (problem != nullptr) *problem = fmt::format("fit '{}' is not usable: {}", path.native(), error.message);
+    if (unreadable != nullptr) *unreadable = error.code == ErrorCode::io;
     return std::nullopt;
   };
   const auto file = files_->read(path, kLargestRecord);
   if (!file) {
     if (file.error().code == ErrorCode::not_found) return std::nullopt;
-    return unreadable(file.error());
+    return bad(file.error());
   }
   auto fit = parse_fit(as_text(*file));
-  if (!fit) return unreadable(fit.error());
+  if (!fit) return bad(fit.error());
   return std::move(*fit);
 }
 

@@ -47,6 +47,7 @@ class Store {
     Outcome outcome = Outcome::miss;
     ArtifactPointer artifact;  ///< On a hit.
     std::string problem;       ///< Why an entry is bad: it counts as a miss and is replaced by the next publish.
+    bool unreadable = false;   ///< The system would not give it: the store is at fault, perhaps for every entry, and this one may be good.
   };
   /// Verifies checksum, version and every key field against the request before anything else is believed.
   Lookup read(const EntryKey& key, const BuildRequest& request, const CompilerIdentity& compiler);
@@ -57,8 +58,8 @@ class Store {
   /// Does not wait. `owner` is what others are told while they wait. Errors where the folder has no locks or cannot be written to.
   Result<FileSystem::LockAttempt> try_lock_build(const EntryKey& key, std::string_view owner);
 
-  /// nullopt: none, or unreadable (then `problem` says why).
-  std::optional<Fit> read_fit(const FitKey& key, std::string* problem);
+  /// nullopt: none, or bad (then `problem` says why, and `unreadable` as in Lookup).
+  std::optional<Fit> read_fit(const FitKey& key, std::string* problem, bool* unreadable = nullptr);
   Result<> publish_fit(const FitKey& key, const Fit& fit);
 
   struct Listed {

@@ -56,7 +56,7 @@ TEST_CASE("file system: read refuses what is not a regular file of at most the l
   CHECK(files->read(path, {5}));
   const auto large = files->read(path, {4});
   REQUIRE_FALSE(large);
-  CHECK(large.error().code == ErrorCode::io);
+  CHECK(large.error().code == ErrorCode::malformed);
   CHECK(holds(large.error().message, path.native()));
   CHECK(holds(large.error().message, "limit of 4 bytes"));
 
@@ -70,13 +70,14 @@ TEST_CASE("file system: read refuses what is not a regular file of at most the l
 
   const auto a_folder = files->read(folder.path(), {5});
   REQUIRE_FALSE(a_folder);
-  CHECK(a_folder.error().code == ErrorCode::io);
+  CHECK(a_folder.error().code == ErrorCode::malformed);
   CHECK(holds(a_folder.error().message, "a folder"));
 
   const auto fifo = folder.path() / "fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   const auto from_fifo = files->read(fifo, {5});  // would wait for a writer for ever if it waited at all
   REQUIRE_FALSE(from_fifo);
+  CHECK(from_fifo.error().code == ErrorCode::malformed);
   CHECK(holds(from_fifo.error().message, "a FIFO"));
 
   const auto device = files->read("/dev/zero", {5});
