@@ -227,23 +227,30 @@ TEST_CASE("fault run: a read-only store in front") {
 
 TEST_CASE("fault run: a store that is full by its own limit") {
   constexpr std::size_t kFiller = 20'000;
+  constexpr int kFillers = 4;
+  // Filled once and copied for each run: a publish waits for the disk.
+  const TemporaryFolder filled;
+  std::vector<fs::path> entries;
+  {
+    Store store(filled.path() / "store", FileSystem::posix(), Clock::system());
+    for (int i = 1; i <= kFillers; ++i) {
+      const Artifact filler = tests::example_artifact_with(16 * i, kFiller);
+      REQUIRE(store.publish(filler));
+      if (i == 1) CHECK(store.read(filler.key, filler.request, filler.compiler).outcome == Store::Outcome::hit);
+      entries.push_back(fs::relative(entry_path(store.folder(), filler.key.hex()), store.folder()));
+    }
+  }
   Stage().run({.name = "eviction",
                .lay_out =
-                   [](const fs::path& folder, const fs::path&) {
-                     Store store(folder / "store", FileSystem::posix(), Clock::system());
+                   [&](const fs::path& folder, const fs::path&) {
+                     copy_store(filled.path() / "store", folder / "store");
                      const auto old = fs::file_time_type::clock::now() - std::chrono::hours(2);
-                     for (int i = 1; i <= 6; ++i) {
-                       const Artifact filler = tests::example_artifact_with(16 * i, kFiller);
-                       REQUIRE(store.publish(filler));
-                       if (i == 1) CHECK(store.read(filler.key, filler.request, filler.compiler).outcome == Store::Outcome::hit);
-                       fs::last_write_time(entry_path(store.folder(), filler.key.hex()), old);
-                       if (i != 2) continue;
-                       const fs::path leftover = entry_path(store.folder(), filler.key.hex()).parent_path() / ".x.kwe.1.2.tmp";
-                       tests::write_file(leftover, "half an ent");
-                       fs::last_write_time(leftover, old);
-                     }
+                     for (const fs::path& entry : entries) fs::last_write_time(folder / "store" / entry, old);
+                     const fs::path leftover = (folder / "store" / entries.back()).parent_path() / ".x.kwe.1.2.tmp";
+                     tests::write_file(leftover, "half an ent");
+                     fs::last_write_time(leftover, old);
                    },
-               .set = [](RuntimeOptions& options, const fs::path&) { options.store_limit = Bytes{4 * kFiller}; }});
+               .set = [](RuntimeOptions& options, const fs::path&) { options.store_limit = Bytes{2 * kFiller}; }});
 }
 
 TEST_CASE("fault run: a sealed launch ends with the right kernel or says what is missing") {

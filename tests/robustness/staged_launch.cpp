@@ -17,6 +17,7 @@ StagedLaunch launch_staged(const std::shared_ptr<Backend>& backend, const std::f
   options.store = store;
   options.read_only_stores.emplace();
   options.sealed = false;
+  options.lock_wait_limit_seconds = 2;  // nobody holds one here: only a fault that reads like a holder waits
   options.store_limit = Bytes{};
   options.log_level = LogLevel::warn;
   options.log = [&](LogLevel, std::string_view line) { warnings.emplace_back(line); };
