@@ -22,7 +22,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 
 namespace {
 
-constexpr std::size_t kLargestArchive = std::size_t{1} << 20;
+constexpr std::size_t kLargestArchive = std::size_t{1} << 17;
 constexpr BundleLimits kLimits{.archive = {kLargestArchive}, .members = 64};
 constexpr std::size_t kBlock = 512;
 
