@@ -35,7 +35,7 @@ LinkTier::ProcessPart::ProcessPart(pid_t owner, LinkPair pair, const TierLimits&
       store_breaker(limits.breaker),
       queue(limits.queue, std::move(send)) {}
 
-LinkTier::LinkTier(TierSettings settings, SecretKey secret, MakeLinks make_links, Logger logger, std::shared_ptr<Clock> clock)
+LinkTier::LinkTier(TierSettings settings, const SecretKey& secret, MakeLinks make_links, Logger logger, std::shared_ptr<Clock> clock)
     : settings_(std::move(settings)),
       secret_(secret),
       make_links_(std::move(make_links)),

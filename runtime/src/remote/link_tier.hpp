@@ -44,7 +44,7 @@ using MakeLinks = std::function<LinkPair()>;
 
 class LinkTier final : public RemoteTier {
  public:
-  LinkTier(TierSettings settings, SecretKey secret, MakeLinks make_links, Logger logger, std::shared_ptr<Clock> clock);
+  LinkTier(TierSettings settings, const SecretKey& secret, MakeLinks make_links, Logger logger, std::shared_ptr<Clock> clock);
   LinkTier(const LinkTier&) = delete;
   LinkTier& operator=(const LinkTier&) = delete;
   ~LinkTier() override;
