@@ -94,7 +94,8 @@ Result<FileSystem::LockAttempt> try_lock_range(const std::shared_ptr<PosixCalls>
   Descriptor opened(*calls, number);
   const auto start = static_cast<off_t>(slot) * static_cast<off_t>(kLockOwnerBytes);
   if (retried([&] { return calls->lock_range(number, F_WRLCK, start, kLockOwnerBytes); }) != 0) {
-    // POSIX would allow EACCES as well; Linux says that only where the lock may not be had at all, and waiting for it would end at the limit.
+    // POSIX would allow EACCES as well; Linux says that only where the lock may not be had at all, and waiting for it would end at the
+    // limit.
     if (errno == EAGAIN) return FileSystem::LockAttempt{nullptr, read_owner(*calls, number, start)};
     return file_error("lock", file, errno);
   }
