@@ -97,7 +97,7 @@ class Arena {
   }
 
   /// Unfinished entries go with the next eviction that finds them old, all else that killed processes left when the store is cleared.
-  void check_cleaning() {
+  void check_cleaning() const {
     Store store(store_folder(), FileSystem::posix(), std::make_shared<tests::MovedClock>(Clock::system()->unix_seconds() + 2 * 3600));
     const auto before = store.list();
     REQUIRE(before);
@@ -162,7 +162,7 @@ TEST_CASE("kill: at every system call of a script, before it and after it") {
     Process whole = arena.start({"--task", "script"});
     REQUIRE(whole.wait() == 0);
     const std::string said = whole.output();
-    calls = std::atoi(said.c_str() + said.find("done ") + 5);
+    calls = static_cast<int>(std::strtol(said.c_str() + said.find("done ") + 5, nullptr, 10));
     REQUIRE(calls > 50);
   }
   for (int number = 0; number < calls; ++number) {

@@ -13,7 +13,7 @@ inline constexpr int kArtifacts = 12;
 
 /// Number 0 to kArtifacts - 1: another key, another length, other bytes.
 inline Artifact artifact_number(int number) {
-  Artifact artifact = tests::example_artifact_with(16 * (number + 1), static_cast<std::size_t>(300 + 5000 * number));
+  Artifact artifact = tests::example_artifact_with(16 * (number + 1), 300 + 5000 * static_cast<std::size_t>(number));
   std::uint64_t state = 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(number + 1);
   for (std::byte& byte : artifact.binary) {
     state = state * 6364136223846793005U + 1442695040888963407U;  // Knuth's MMIX generator
