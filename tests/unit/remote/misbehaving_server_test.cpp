@@ -85,6 +85,26 @@ TEST_CASE("remote: a server whose packets are swallowed is given up") {
   loses_little_to("no answer to a connection", hole.url());
 }
 
+TEST_CASE("remote: connecting has its own limit inside a call's") {
+  // Were the call's deadline the only one, the answer would come after a minute.
+  const BlackHole hole;
+  const RemoteAddress address = *parse_remote_url(hole.url());
+  const auto never = [](const std::string&, std::uint16_t) -> Result<std::vector<SocketAddress>> {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    return fail(ErrorCode::not_found, "no such name");
+  };
+  const RemoteAddress named = *parse_remote_url("redis://cache.example");
+  for (const RemoteAddress& tried : {address, named}) {
+    RedisConnection connection(tried, std::make_shared<EndpointResolver>(tried, never), {.largest_value = 1000});
+    RemoteLink::Value value;
+    const double seconds = seconds_of([&] { value = connection.get("name", Deadline::in(std::chrono::minutes(1))); });
+    CHECK(value.outcome == RemoteLink::Value::Outcome::unavailable);
+    CHECK(seconds < 30);
+    CHECK(
+        (holds(value.problem, "connecting: no answer in time") || holds(value.problem, "looking up the host 'cache.example' takes long")));
+  }
+}
+
 TEST_CASE("remote: a hung server is given up") {
   ScriptedServer hung([](Peer& peer) { peer.wait_until_client_goes(); });
   loses_little_to("accepts and never answers", hung.url());

@@ -112,7 +112,9 @@ TEST_CASE("cache prune: a target's entries and fits leave") {
 TEST_CASE("cache prune: entries of other compilers than those that are here leave, with their record, a kind without a compiler stays") {
   const TemporaryFolder folder;
   ExampleStore example(folder.path() / "store");
-  const auto options = resolve_options(RuntimeOptions{});
+  RuntimeOptions asked;
+  asked.host.mode = HostMode::fibers;  // the program's, which is started without the tests' mode
+  const auto options = resolve_options(asked);
   const auto present = make_host_backend(*options, Logger())->compiler().identity();
   REQUIRE(present);
   Artifact own = example_artifact(), foreign = example_artifact();
