@@ -125,11 +125,10 @@ TEST_CASE("cold start: on a full disk each process compiles beside the others, s
     WrapperCompiler::Manner manner;
     std::vector<std::string> arguments;
   };
-  // Where even the lock file does not fit nobody waits: all sixteen meet. Where it just fits, those who wait learn from the one they waited
-  // for (handover_test.cpp has that, without a clock); one that comes later finds out by itself.
+  // Where even the lock file does not fit nobody waits; where it just fits, they wait for the first one alone, which finds out for all.
   const std::vector<Disk> disks{{"no room at all", {.meet = 16}, {"--fault", "full-disk", "--bytes", "0"}},
-                                {"room for locks", {}, {"--fault", "full-disk", "--bytes", "128"}},
-                                {"room for an unfinished entry", {}, {"--fault", "full-disk", "--bytes", "1500"}},
+                                {"room for locks", {.meet_from = 2, .meet = 3}, {"--fault", "full-disk", "--bytes", "128"}},
+                                {"room for an unfinished entry", {.meet_from = 2, .meet = 3}, {"--fault", "full-disk", "--bytes", "1500"}},
                                 {"read-only", {.meet = 16}, {"--fault", "read-only-disk"}}};
   for (const Disk& disk : disks) {
     CAPTURE(disk.what);
@@ -146,7 +145,7 @@ TEST_CASE("cold start: on a full disk each process compiles beside the others, s
 }
 
 TEST_CASE("cold start: the same on a real disk that is full") {
-  const Scene scene;
+  const Scene scene({.meet_from = 2, .meet = 3});
   auto options = scene.fleet();
   std::filesystem::create_directories(options.store);
   // Two pages: one for the lock file, one for the compiler's record, none for an entry.
@@ -162,6 +161,7 @@ TEST_CASE("cold start: the same on a real disk that is full") {
   check_right(reports, 16);
   check_warnings(reports, 1, "No space left");
   check_compiles(scene.compiler, 16, 16);
+  CHECK(scene.compiler.alone().empty());
 }
 
 TEST_CASE("cold start: a holder that was stopped is waited for no longer than the limit") {

@@ -69,13 +69,13 @@ TEST_CASE("handover: an entry that came between the look and the lock is not bui
   CHECK(late.warnings.empty());
 }
 
-TEST_CASE("handover: those who waited for a build that left no entry build side by side") {
+TEST_CASE("handover: after a build that left no entry nobody waits, until there is one") {
   const TemporaryFolder folder;
   EventfulClock idle([] {});
   BuildLock first = lock_with(folder.path(), idle);
   REQUIRE(first.held);
   EventfulClock until_first_gives_up([&] {
-    first.held->say(kNoEntry);
+    first.done(false);
     first.held.reset();
   });
   const BuildLock second = lock_with(folder.path(), until_first_gives_up);
@@ -83,13 +83,23 @@ TEST_CASE("handover: those who waited for a build that left no entry build side 
   CHECK(second.waited);
   CHECK(second.problem.empty());
 
-  // Who comes later tries anew: the disk may have room again.
+  // Who comes later tries anew, since the disk may have room again; but the others do not wait for that.
   BuildLock third = lock_with(folder.path(), idle);
   REQUIRE(third.held);
   CHECK_FALSE(third.waited);
-  // And who waits for one that is killed takes over.
-  EventfulClock until_third_dies([&] { third.held.reset(); });
-  const BuildLock fourth = lock_with(folder.path(), until_third_dies);
-  CHECK(fourth.held);
-  CHECK(fourth.waited);
+  const BuildLock beside = lock_with(folder.path(), idle);
+  CHECK_FALSE(beside.held);
+  CHECK(beside.problem.empty());
+  CHECK(idle.monotonic_seconds() == 0);
+  third.done(true);
+  third.held.reset();
+
+  BuildLock fourth = lock_with(folder.path(), idle);
+  REQUIRE(fourth.held);
+  CHECK_FALSE(fourth.after_failure);
+  // One that is killed leaves no word at all: the next one takes over.
+  EventfulClock until_fourth_dies([&] { fourth.held.reset(); });
+  const BuildLock fifth = lock_with(folder.path(), until_fourth_dies);
+  CHECK(fifth.held);
+  CHECK(fifth.waited);
 }

@@ -17,9 +17,11 @@ struct StagedLaunch {
   Result<Kernel> kernel;
   std::vector<std::string> warnings;
   Counters counters;
+  int sleeps = 0;  ///< How often it waited for another process.
 };
 
-/// `set` changes the options: by default one writable store without a limit, none in front of it, not sealed.
+/// Time stands still but for waits, which take none. `set` changes the options: by default one writable store without a limit, none in
+/// front of it, not sealed.
 StagedLaunch launch_staged(const std::shared_ptr<Backend>& backend, const std::filesystem::path& store, std::shared_ptr<PosixCalls> calls,
                            const std::function<void(RuntimeOptions&)>& set = nullptr);
 

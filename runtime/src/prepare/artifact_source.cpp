@@ -93,7 +93,7 @@ Result<Obtained> ArtifactSource::build(const EntryKey& key, const BuildRequest& 
   }
   auto artifact = compile(key, request, compiler, identity);
   const bool published = artifact && stores_->publish(**artifact);
-  if (lock.held && !published) lock.held->say(kNoEntry);
+  lock.done(published);
   if (!artifact) return fail(std::move(artifact.error()));
   const double milliseconds = (*artifact)->compile_seconds * 1e3;
   return Obtained{std::move(*artifact), CacheSource::built, milliseconds};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 namespace kernwright {
 namespace {
@@ -12,6 +13,11 @@ namespace {
 constexpr double kFirstPause = 0.001;
 constexpr double kLongestPause = 0.05;
 constexpr double kSecondsBeforeSaying = 1;
+constexpr std::string_view kNoEntry = "a build that left no entry";
+
+bool tells_of_failure(std::string_view said) {
+  return said.find(kNoEntry) != std::string_view::npos;
+}
 
 std::string this_process() {
   std::array<char, 65> host{};
@@ -20,6 +26,12 @@ std::string this_process() {
 }
 
 }  // namespace
+
+void BuildLock::done(bool entry_is_there) const noexcept {
+  if (!held) return;
+  if (!entry_is_there) held->say(kNoEntry);
+  if (entry_is_there && after_failure) held->say({});
+}
 
 BuildLock lock_build(Store& store, const EntryKey& key, const std::string& what, double limit_seconds, Clock& clock, const Logger& logger) {
   BuildLock result;
@@ -34,14 +46,15 @@ BuildLock lock_build(Store& store, const EntryKey& key, const std::string& what,
       return result;
     }
     if (attempt->lock) {
-      if (result.waited && attempt->holder == kNoEntry) {
-        attempt->lock->say(kNoEntry);  // for the next one
-        return result;
-      }
-      result.held = std::move(attempt->lock);
+      result.after_failure = tells_of_failure(attempt->holder);
+      // Taking it wrote our name over that word.
+      if (result.after_failure) attempt->lock->say(result.waited ? std::string(kNoEntry) : fmt::format("{}, after {}", owner, kNoEntry));
+      if (!result.after_failure || !result.waited) result.held = std::move(attempt->lock);
       return result;
     }
     result.waited = true;
+    result.after_failure = tells_of_failure(attempt->holder);
+    if (result.after_failure) return result;
     const std::string holder = attempt->holder.empty() ? "another process" : attempt->holder;
     const double waited = clock.monotonic_seconds() - started;
     if (waited >= limit_seconds) {
