@@ -22,3 +22,10 @@ mark_as_advanced(KERNWRIGHT_CCACHE)
 if(KERNWRIGHT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${KERNWRIGHT_CCACHE}")
 endif()
+
+# For the unit tests themselves: under a sanitizer the compiler spends most of its time on optimising them, and running them takes little.
+add_library(kernwright_test_build_options INTERFACE)
+target_link_libraries(kernwright_test_build_options INTERFACE kernwright_build_options)
+if(KERNWRIGHT_SANITIZE)
+  target_compile_options(kernwright_test_build_options INTERFACE -O0)
+endif()

@@ -71,7 +71,9 @@ Result<std::vector<ParameterValue>> read_range(TomlReader& reader) {
     return fail(reader.error("to", too_many(steps == std::numeric_limits<std::uint64_t>::max() ? steps : steps + 1, "values")));
   }
   std::vector<ParameterValue> values;
-  for (std::uint64_t i = 0; i <= steps; ++i) values.emplace_back(*from + static_cast<std::int64_t>(i) * step);
+  for (std::uint64_t i = 0; i <= steps; ++i) {
+    values.emplace_back(static_cast<std::int64_t>(static_cast<std::uint64_t>(*from) + i * static_cast<std::uint64_t>(step)));
+  }
   return values;
 }
 

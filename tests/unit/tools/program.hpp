@@ -79,7 +79,7 @@ inline void check_refused(const std::vector<std::string>& words, const std::vect
 }
 
 inline nlohmann::json json_of(const ChildResult& result) {
-  const nlohmann::json json = nlohmann::json::parse(result.out, nullptr, false);
+  nlohmann::json json = nlohmann::json::parse(result.out, nullptr, false);
   REQUIRE_MESSAGE(!json.is_discarded(), result.out << result.err);
   return json;
 }

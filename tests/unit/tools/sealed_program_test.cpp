@@ -63,15 +63,17 @@ group_size = 4
 
   const ChildResult ran = kernwright_program(small, sealed_in(served, writable));
   REQUIRE_MESSAGE(ran.exit_code == 0, ran.err);
-  for (const Json& launch : json_of(ran)["launches"]) CHECK(launch["cache"] == "store");
-  CHECK(json_of(ran)["check"]["passed"] == true);
+  const Json report = json_of(ran);
+  for (const Json& launch : report["launches"]) CHECK(launch["cache"] == "store");
+  CHECK(report["check"]["passed"] == true);
   CHECK_FALSE(fs::exists(writable));
 
   // Nothing is missing where nothing is compiled.
   const ChildResult doctor = kernwright_program({"doctor", "--json"}, sealed_in(served, writable));
   CHECK(doctor.exit_code == 0);
-  CHECK(json_of(doctor)["host_works"] == true);
-  for (const Json& problem : json_of(doctor)["problems"]) {
+  const Json diagnosis = json_of(doctor);
+  CHECK(diagnosis["host_works"] == true);
+  for (const Json& problem : diagnosis["problems"]) {
     CHECK_FALSE(contains(problem["what"].get<std::string>(), "compiler_unavailable"));
     CHECK(problem["stops_a_run"] == false);
   }
