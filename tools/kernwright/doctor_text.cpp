@@ -73,7 +73,7 @@ std::string store_text(const StoreDiagnosis& store) {
 std::string sealed_text(const DoctorReport& report) {
   std::string text = line("sealed", report.sealed ? "yes: nothing is compiled" : "no; if it were (KERNWRIGHT_SEALED=1):");
   for (const SealedStart& start : report.sealed_starts) {
-    text += more(start.compilers.empty() ? fmt::format("{}: no compiler, so every kernel would be a miss", start.family)
+    text += more(start.compilers.empty() ? fmt::format("{}: every kernel a miss: {}", start.family, start.problem)
                                          : fmt::format("{}: entries of {}", start.family, fmt::join(start.compilers, ", ")));
   }
   return text;

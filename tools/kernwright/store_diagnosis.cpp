@@ -1,6 +1,7 @@
 #include "store_diagnosis.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,8 +49,17 @@ void check_parent(const fs::path& folder, FileSystem& files, StoreDiagnosis& sto
       fmt::format("Take the right away (chmod o-w {}), or keep the store elsewhere.", folder.parent_path().string()));
 }
 
+/// A link is its owner's to lead elsewhere.
+void check_link(const fs::path& folder, StoreDiagnosis& store) {
+  struct stat link {};
+  if (store.link_to.empty() || ::lstat(folder.c_str(), &link) != 0 || link.st_uid == ::geteuid() || link.st_uid == 0) return;
+  add(store, fmt::format("its name is a link of user {}, who can lead it elsewhere", link.st_uid),
+      fmt::format("Name {} itself, or make the link anew.", store.link_to));
+}
+
 void check_rights(const fs::path& folder, FileSystem& files, StoreDiagnosis& store) {
   if (store.shared) return;
+  check_link(folder, store);
   const bool others = (store.mode & 0002U) != 0;
   if (others || (store.mode & 0020U) != 0) {
     add(store,
@@ -105,8 +115,7 @@ void probe(const fs::path& folder, FileSystem& files, StoreDiagnosis& store) {
   if (!*store.locks_work) {
     add(store, "it has no locks: " + problem,
         "Processes that start together compile the same kernels; nothing else is lost. On NFS, mount it with a lock service (no nolock), "
-        "or keep "
-        "the store on a local disk.");
+        "or keep the store on a local disk.");
   }
   if (auto removed = files.remove(file); !removed) add(store, removed.error().message, kElsewhere);
 }

@@ -118,6 +118,13 @@ TEST_CASE("store diagnosis: a link, a file in the folder's place, and a folder t
   StoreDiagnosis store = diagnosed.run();
   CHECK(store.link_to == (diagnosed.folder.path() / "store").string());
   CHECK(store.problems.empty());
+  if (::geteuid() == 0) {
+    REQUIRE(::lchown(diagnosed.path.c_str(), 12345, 0) == 0);
+    check_only_problem(diagnosed.run(), "a link of user 12345", (diagnosed.folder.path() / "store").string());
+    REQUIRE(::lchown(diagnosed.path.c_str(), 0, 0) == 0);
+  } else {
+    MESSAGE("skipped: only root can give a link to another user");
+  }
   diagnosed.files->fail_kind(FileOperation::list, EACCES);
   check_only_problem(diagnosed.run(), std::generic_category().message(EACCES), "right to read");
   diagnosed.files->work_again();
