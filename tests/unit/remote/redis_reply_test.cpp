@@ -31,7 +31,7 @@ TEST_CASE("remote: each kind of answer is read, in pieces of any size") {
     Kind kind;
     std::string text;
   };
-  const std::string binary("\0\r\n$5\r\n\xff", 9);
+  const std::string binary("\0\r\n$5\r\n\xff\0", 9);
   for (const auto& [bytes, kind, text] :
        {Case{"$5\r\nhello\r\n", Kind::value, "hello"}, Case{"$0\r\n\r\n", Kind::value, ""},
         Case{"$9\r\n" + binary + "\r\n", Kind::value, binary}, Case{"$-1\r\n", Kind::nil, ""}, Case{"+OK\r\n", Kind::status, "OK"},

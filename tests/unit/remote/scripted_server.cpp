@@ -146,7 +146,8 @@ BlackHole::BlackHole() {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(port_);
-    ::connect(filler, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+    // It is under way, or refused for good: either way the queue is full.
+    static_cast<void>(::connect(filler, reinterpret_cast<const sockaddr*>(&address), sizeof(address)));
     descriptors_.push_back(filler);
   }
 }
