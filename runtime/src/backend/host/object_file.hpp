@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "backend/host/file_descriptor.hpp"
+#include "platform/file_descriptor.hpp"
 #include "backend/host/simt/abi.hpp"
 #include "backend/host/temporary_folder.hpp"
 #include "kernwright/result.hpp"
