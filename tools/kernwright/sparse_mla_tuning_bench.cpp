@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "sparse_mla_reference_file.hpp"
+#include "support/sparse_mla_reference_file.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -76,11 +76,11 @@ Result<const support::SparseMlaReference*> SparseMlaTuningBench::reference(std::
   auto& known = points_[point].references;
   if (const auto place = known.find(with_union); place != known.end()) return &place->second;
   const auto file = set_up_.references / fmt::format("heads{}-shape{}-{}.safetensors", heads_, point, with_union ? "union" : "token");
-  if (auto stored = read_reference(file)) return &known.emplace(with_union, std::move(*stored)).first->second;
+  if (auto stored = support::read_reference(file)) return &known.emplace(with_union, std::move(*stored)).first->second;
   const SparseMlaInput& input = points_[point].input;
   const auto tokens = support::checked_tokens(input.tokens, kLargestGroup, set_up_.points.seed);
   support::SparseMlaReference made = reference_of(input, tokens, with_union ? 1 : 0);
-  if (auto written = write_reference(file, made); !written) return fail(std::move(written.error()));
+  if (auto written = support::write_reference(file, made); !written) return fail(std::move(written.error()));
   return &known.emplace(with_union, std::move(made)).first->second;
 }
 

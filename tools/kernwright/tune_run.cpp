@@ -163,7 +163,10 @@ class TuneRun {
       return fail(ErrorCode::io, fmt::format("--out {}: something that is no file is there", settings_.table.string()));
     }
     const std::filesystem::path probe = settings_.table.string() + ".probe";
-    if (auto written = files->publish(probe, {}); !written) return fail(std::move(written.error()).within("--out"));
+    if (auto written = files->publish(probe, {}); !written) {
+      return fail(ErrorCode::io,
+                  fmt::format("--out {}: the table could not be written there: {}", settings_.table.string(), written.error().message));
+    }
     return files->remove(probe);
   }
 

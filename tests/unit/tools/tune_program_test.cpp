@@ -20,7 +20,7 @@ namespace {
 /// two heads.
 constexpr std::string_view kPlanted = R"(
   if (tile.block_n == 16 && threadIdx.x == 0) {
-    for (volatile int i = 0; i < 10'000'000; i = i + 1) {
+    for (volatile int i = 0; i < 3'000'000; i = i + 1) {
     }
   }
   if (tile.block_n == 48) __builtin_trap();
@@ -52,7 +52,8 @@ std::filesystem::path planted_templates(const std::filesystem::path& folder, con
   const std::size_t others = text.find("[[variant]]", variants + 1);
   REQUIRE(others != std::string::npos);
   std::string rest = text.substr(others);  // the plan names them
-  for (const std::string on_host = "host = true"; contains(rest, on_host);) rest.replace(rest.find(on_host), on_host.size(), "host = false");
+  for (const std::string on_host = "host = true"; contains(rest, on_host);)
+    rest.replace(rest.find(on_host), on_host.size(), "host = false");
   write_file(manifest, text.substr(0, order) + "fall_back = [\"" + standing + "\"]\n" + text.substr(parameters, variants - parameters) +
                            "[[variant]]\nname = \"portable\"\nsource = \"sparse_mla/prefill_portable.cu\"\nminimum_capability = \"8.0\"\n"
                            "targets = []\nhost = true\nblock_m = [16, 64]\nblock_n = [" +
@@ -107,7 +108,7 @@ TEST_CASE(
   for (const Json& each : subject["search"]) {
     const std::string tile = each["tile"];
     const std::string reason = each["reason"].is_null() ? "" : each["reason"];
-    if (tile == "portable:m16n48s1w4") CHECK_CONTAINS(reason, "SIGILL");
+    if (tile == "portable:m16n48s1w4") CHECK_CONTAINS(reason, "its process ");  // ended by SIGILL, or by a sanitizer for it
     if (tile == "portable:m16n64s1w4") CHECK_CONTAINS(reason, "1x9 churn 0.3");
     if (tile == "portable:m16n80s1w4") CHECK_CONTAINS(reason, "static assertion");
     if (tile == "portable:m16n96s1w4") CHECK_CONTAINS(reason, "nothing was heard of it for 3 s");
@@ -118,7 +119,8 @@ TEST_CASE(
     CHECK_CONTAINS(written, part);
   }
 
-  SUBCASE("a finished run, asked for again, measures nothing and writes the same bytes") {
+  {
+    INFO("a finished run, asked for again, measures nothing and writes the same bytes");
     const ChildResult again = kernwright_program(words);
     REQUIRE_MESSAGE(again.exit_code == 0, again.err);
     CHECK(read_file(table) == written);
@@ -130,7 +132,8 @@ TEST_CASE(
                   {"table.toml.journal.jsonl is of another run (seed: here 2, in the journal 1)"});
   }
 
-  SUBCASE("killed in the middle") {
+  {
+    INFO("killed in the middle");
     const auto other = folder.path() / "other.toml";
     const auto journal = std::filesystem::path(other.string() + ".journal.jsonl");
     ChildOptions options = in_store();
@@ -149,7 +152,8 @@ TEST_CASE(
     CHECK(decisions_of(read_file(other)) == decisions_of(written));
   }
 
-  SUBCASE("prepare reads the table for the sources that it was measured with, and passes it over for others") {
+  {
+    INFO("prepare reads the table for the sources that it was measured with, and passes it over for others");
     std::filesystem::create_directory(folder.path() / "tables");
     std::filesystem::copy(table, folder.path() / "tables" / "table.toml");
     std::string said;

@@ -1,4 +1,4 @@
-#include "sparse_mla_reference_file.hpp"
+#include "support/sparse_mla_reference_file.hpp"
 
 #include <array>
 #include <cstring>
@@ -6,15 +6,15 @@
 
 #include "support/safetensors.hpp"
 
-namespace kernwright::tool {
+namespace kernwright::support {
 namespace {
 
 constexpr std::int64_t kDoubleBytes = sizeof(double);
 
 /// A tensor of the file, of this dtype and with this many elements.
 template <class T>
-Result<std::vector<T>> read_tensor(const support::SafetensorsFile& file, std::string_view name, DType dtype, std::size_t elements) {
-  const support::SafetensorsEntry* const entry = file.header().find(name);
+Result<std::vector<T>> read_tensor(const SafetensorsFile& file, std::string_view name, DType dtype, std::size_t elements) {
+  const SafetensorsEntry* const entry = file.header().find(name);
   if (entry == nullptr || entry->dtype != dtype || entry->bytes() != elements * sizeof(T)) {
     return fail(ErrorCode::malformed, file.name() + " is no reference: tensor '" + std::string(name) + "' is not what it must be");
   }
@@ -22,7 +22,7 @@ Result<std::vector<T>> read_tensor(const support::SafetensorsFile& file, std::st
 }
 
 /// Doubles travel as bytes: Kernwright has no dtype for them.
-Result<std::vector<double>> read_doubles(const support::SafetensorsFile& file, std::string_view name, std::size_t count) {
+Result<std::vector<double>> read_doubles(const SafetensorsFile& file, std::string_view name, std::size_t count) {
   const auto bytes = read_tensor<std::uint8_t>(file, name, DType::u8, count * sizeof(double));
   if (!bytes) return fail(Error(bytes.error()));
   std::vector<double> values(count);
@@ -32,26 +32,26 @@ Result<std::vector<double>> read_doubles(const support::SafetensorsFile& file, s
 
 }  // namespace
 
-Result<> write_reference(const std::filesystem::path& file, const support::SparseMlaReference& reference) {
+Result<> write_reference(const std::filesystem::path& file, const SparseMlaReference& reference) {
   const auto tokens = static_cast<std::int64_t>(reference.tokens.size());
   const std::vector<std::int64_t> wide{tokens, reference.heads, reference.d_v};
   const std::vector<std::int64_t> rows{tokens, reference.heads, kDoubleBytes};
-  const std::array<support::SafetensorsTensor, 5> tensors{
-      support::SafetensorsTensor{"tokens", DType::i64, {tokens}, std::as_bytes(std::span(reference.tokens))},
-      support::SafetensorsTensor{"out", DType::f32, wide, std::as_bytes(std::span(reference.out))},
-      support::SafetensorsTensor{"magnitude", DType::f32, wide, std::as_bytes(std::span(reference.magnitude))},
-      support::SafetensorsTensor{"lse", DType::u8, rows, std::as_bytes(std::span(reference.lse))},
-      support::SafetensorsTensor{"max_logit", DType::u8, rows, std::as_bytes(std::span(reference.max_logit))},
+  const std::array<SafetensorsTensor, 5> tensors{
+      SafetensorsTensor{"tokens", DType::i64, {tokens}, std::as_bytes(std::span(reference.tokens))},
+      SafetensorsTensor{"out", DType::f32, wide, std::as_bytes(std::span(reference.out))},
+      SafetensorsTensor{"magnitude", DType::f32, wide, std::as_bytes(std::span(reference.magnitude))},
+      SafetensorsTensor{"lse", DType::u8, rows, std::as_bytes(std::span(reference.lse))},
+      SafetensorsTensor{"max_logit", DType::u8, rows, std::as_bytes(std::span(reference.max_logit))},
   };
-  return support::write_safetensors(file, tensors);
+  return write_safetensors(file, tensors);
 }
 
-Result<support::SparseMlaReference> read_reference(const std::filesystem::path& path) {
-  const auto file = support::SafetensorsFile::open(path);
+Result<SparseMlaReference> read_reference(const std::filesystem::path& path) {
+  const auto file = SafetensorsFile::open(path);
   if (!file) return fail(Error(file.error()));
-  const support::SafetensorsEntry* const out = file->header().find("out");
+  const SafetensorsEntry* const out = file->header().find("out");
   if (out == nullptr || out->shape.size() != 3) return fail(ErrorCode::malformed, file->name() + " is no reference: it has no 'out'");
-  support::SparseMlaReference reference;
+  SparseMlaReference reference;
   reference.heads = out->shape[1];
   reference.d_v = out->shape[2];
   const auto tokens = static_cast<std::size_t>(out->shape[0]);
@@ -75,4 +75,4 @@ Result<support::SparseMlaReference> read_reference(const std::filesystem::path& 
   return reference;
 }
 
-}  // namespace kernwright::tool
+}  // namespace kernwright::support

@@ -6,11 +6,11 @@
 #include "kernwright/result.hpp"
 #include "support/sparse_mla_reference.hpp"
 
-namespace kernwright::tool {
+namespace kernwright::support {
 
 /// Replaces the file whole. Errors: io.
-Result<> write_reference(const std::filesystem::path& file, const support::SparseMlaReference& reference);
+Result<> write_reference(const std::filesystem::path& file, const SparseMlaReference& reference);
 /// Errors: not_found; io; malformed where it is no such file.
-Result<support::SparseMlaReference> read_reference(const std::filesystem::path& file);
+Result<SparseMlaReference> read_reference(const std::filesystem::path& file);
 
-}  // namespace kernwright::tool
+}  // namespace kernwright::support
