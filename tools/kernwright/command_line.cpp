@@ -336,9 +336,9 @@ const CLI::App& innermost(const CLI::App& app, std::string& words) {
 std::string legal_words(const CLI::App& app) {
   std::string words;
   const auto add = [&](const std::string& word) { words += (words.empty() ? "" : ", ") + word; };
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App* candidate) { return !candidate->get_name().empty(); })) {
-    add(command->get_name());
-  }
+  // Without a group a command is the program's own, and not for people.
+  const auto shown = [](const CLI::App* candidate) { return !candidate->get_name().empty() && !candidate->get_group().empty(); };
+  for (const CLI::App* command : app.get_subcommands(shown)) add(command->get_name());
   for (const CLI::Option* option : app.get_options()) add(option->get_name());
   return words;
 }

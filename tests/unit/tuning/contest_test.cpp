@@ -142,7 +142,7 @@ TEST_CASE("tuning: kernels that fail are passed over, in the search and in the f
   CHECK(fell->failure == "mma:m16n32s1w8 hung: planted");
 }
 
-TEST_CASE("tuning: without a default that works the best of the others wins; where all fail nothing does, and the reasons are said") {
+TEST_CASE("tuning: without a default that works the best of the others wins, and where all fail nothing does and the reasons are said") {
   FakeMeasurer measurer;
   measurer.kernels = {{kDefault, {1, Outcome::wrong, {}, false}}, {"mma:m16n64s1w8", {5, Outcome::measured, {}, false}}};
   const Contest contest = hold(measurer);
