@@ -25,6 +25,9 @@ std::optional<Error> CompileAhead::compile(const tuning::Task& task) const {
   auto request = kernel_request(*specialised->definition, specialised->specialisation, task.tile, target_);
   if (!request) return std::move(request.error());
   Compiler& compiler = state.backend(target_.is_host() ? BackendKind::host : BackendKind::cuda)->compiler();
+  // The table of plans that prepare asks for with this tile: compiled in the worker, it would count as a step of the measurement.
+  auto plans = obtain_plans(state, *specialised->definition, specialised->specialisation, task.tile, target_, compiler);
+  if (!plans) return std::move(plans.error());
   auto obtained = state.artifacts->get_or_build(*request, compiler);
   if (!obtained) return std::move(obtained.error());
   return std::nullopt;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "console.hpp"
+#include "kernwright/warming.hpp"
 #include "search/contest.hpp"
 #include "search/search_space.hpp"
 #include "search/table_writer.hpp"
@@ -46,6 +47,8 @@ struct TuneFamily {
   };
   std::vector<Choice> choices;
   std::vector<std::string> shapes;
+  /// What the subjects are launched together with; in the store before anything is measured.
+  std::vector<WarmRequest> companions;
 };
 
 struct TunedSubject {

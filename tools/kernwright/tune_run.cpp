@@ -102,6 +102,9 @@ class TuneRun {
     const Interruption interruption([&] {
       if (!settings_.output.quiet) progress.note("kernwright: stopping: the kernel in hand is finished first; once more ends it at once");
     });
+    WarmOptions warming;
+    warming.jobs = settings_.jobs;
+    if (auto warmed = settings_.runtime.warm_all(settings_.family.companions, warming); !warmed) return fail(std::move(warmed.error()));
     std::vector<std::unique_ptr<Lane>> lanes;
     for (const DeviceInfo& device : settings_.devices) {
       WorkerSetUp set_up = settings_.worker;
@@ -236,6 +239,11 @@ class TuneRun {
     for (const TuneFamily::Choice& choice : settings_.family.choices) {
       TunedParameter tuned{choice, {}, {}};
       std::optional<std::size_t> standing;
+      // A value that was not compared with the default's must not replace it.
+      const bool comparable = std::ranges::any_of(choice.subjects, [&](std::size_t i) {
+        return settings_.family.subjects[i].specialisation.get(choice.parameter) == ParameterValue(choice.default_value);
+      });
+      if (!comparable) continue;
       for (const std::size_t i : choice.subjects) {
         const tuning::Contest& contest = report_.subjects[i].contest;
         const Tile* const tile = contest.tile();

@@ -59,7 +59,7 @@ Result<std::vector<int>> group_sizes(const std::string& words) {
   return groups;
 }
 
-Result<TuneFamily> family_of(const TuneSparseMlaWords& words, bool on_gpu) {
+Result<TuneFamily> family_of(const TuneSparseMlaWords& words, const DeviceInfo& device) {
   const auto dimensions = dimensions_of(words);
   if (!dimensions) return fail(Error(dimensions.error()));
   const auto groups = group_sizes(words.unions);
@@ -80,6 +80,12 @@ Result<TuneFamily> family_of(const TuneSparseMlaWords& words, bool on_gpu) {
     }
     family.choices.push_back(std::move(choice));
   }
+  for (const int group : *groups) {
+    if (group == 1) continue;
+    family.companions.push_back(
+        {kUnionBuildTemplate, Specialisation().set("group_size", group), device.target, std::nullopt, false, device.id});
+  }
+  const bool on_gpu = device.id.backend == BackendKind::cuda;
   const auto specs = point_specs(words.points, on_gpu);
   if (!specs) return fail(Error(specs.error()));
   for (const PointSpec& spec : *specs) family.shapes.push_back(spec.name);
@@ -139,7 +145,7 @@ Result<TuneEnd> tune(TuneSparseMlaWords words) {
   const bool on_gpu = devices->front().id.backend == BackendKind::cuda;
   if (words.points.churns.empty()) words.points.churns = kDefaultChurn;
   words.points.spread_rows = 0;
-  auto family = family_of(words, on_gpu);
+  auto family = family_of(words, devices->front());
   if (!family) return fail(std::move(family.error()));
   auto contest = contest_of(words, on_gpu);
   if (!contest) return fail(std::move(contest.error()));

@@ -27,13 +27,19 @@ std::vector<double> give_up_times(std::span<const Measurement> search, double fa
   return best;
 }
 
+/// A compiler's log is long; the journal has it whole.
+std::string first_line(const std::string& reason) {
+  constexpr std::size_t kMost = 200;
+  return reason.substr(0, std::min(kMost, reason.find('\n')));
+}
+
 /// "3 wrong (first: …), 2 hung (first: …)" of everything that failed.
 std::string failures_of(std::span<const Measurement> search) {
   std::map<Outcome, std::pair<std::size_t, std::string>> kinds;
   for (const Measurement& each : search) {
     if (each.outcome == Outcome::measured) continue;
     auto& [count, first] = kinds[each.outcome];
-    if (count++ == 0) first = fmt::format("{}: {}", each.task.tile.text(), each.reason);
+    if (count++ == 0) first = fmt::format("{}: {}", each.task.tile.text(), first_line(each.reason));
   }
   std::string text;
   for (const auto& [outcome, kind] : kinds) {
