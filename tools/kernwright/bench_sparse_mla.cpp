@@ -5,15 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
-#include <cstdio>
 #include <ctime>
 #include <fstream>
 
 #include "backend/cuda/diagnosis.hpp"
 #include "prepare/options.hpp"
-#include "sparse_mla_tensors.hpp"
+#include "sparse_mla_timing.hpp"
 #include "sparse_mla_words.hpp"
 #include "support/format.hpp"
 #include "support/progress.hpp"
@@ -22,10 +19,6 @@
 namespace kernwright::tool {
 namespace {
 
-/// What a point's inputs come to at least, so that a later one finds nothing of an earlier one in any present device's L2 cache.
-constexpr double kRotatedBytes = 256e6;
-constexpr int kMostInputs = 12;
-
 /// Sustained rates as measured, not the data sheet's: the floor of a kernel is what the device was seen to do.
 struct KnownRates {
   std::string_view device;
@@ -33,70 +26,6 @@ struct KnownRates {
   double tbps;    // a copy, bytes read and written
 };
 constexpr std::array kKnownRates{KnownRates{"NVIDIA H200", 790, 4.3}};
-
-struct PointSpec {
-  std::string name;
-  std::optional<support::WalkOptions> walk;
-  std::string file;
-};
-
-tl::unexpected<Error> bad_word(std::string_view option, std::string_view word, std::string_view legal) {
-  return fail(ErrorCode::invalid_argument, fmt::format("{} {}: legal is {}", option, word, legal));
-}
-
-template <class T>
-bool parse_whole(std::string_view text, T& value) {
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return problem == std::errc() && end == text.data() + text.size();
-}
-
-/// Every shape with every churn, then the point that is spread over many rows.
-Result<std::vector<PointSpec>> point_specs(const BenchSparseMlaOptions& options, bool on_gpu) {
-  std::vector<PointSpec> specs;
-  for (const std::string& file : options.inputs) specs.push_back({file, std::nullopt, file});
-  if (!specs.empty()) return specs;
-  const std::string shapes = !options.shapes.empty() ? options.shapes : on_gpu ? "1x2048,1x4096,1x8192,2x4096,4x2048" : "1x64,2x32";
-  const std::string churns = !options.churns.empty() ? options.churns : on_gpu ? "0.02,0.05,0.10" : "0.05";
-  const std::int64_t topk = options.topk.value_or(on_gpu ? 2048 : 32);
-  for (const std::string& churn_word : support::split(churns, ',')) {
-    double churn = 0;
-    if (!parse_whole(churn_word, churn)) return bad_word("--churn", churn_word, "numbers from 0 to 1, comma-separated");
-    for (const std::string& shape : support::split(shapes, ',')) {
-      const std::size_t cross = shape.find('x');
-      support::WalkOptions walk;
-      walk.topk = topk;
-      walk.churn = churn;
-      walk.seed = options.seed;
-      if (cross == std::string::npos || !parse_whole(std::string_view(shape).substr(0, cross), walk.batch) ||
-          !parse_whole(std::string_view(shape).substr(cross + 1), walk.tokens)) {
-        return bad_word("--shapes", shape, "requests x tokens, such as 1x8192,4x2048");
-      }
-      specs.push_back({fmt::format("{} churn {}", shape, churn_word), walk, {}});
-    }
-  }
-  const std::int64_t spread_rows = options.spread_rows.value_or(on_gpu ? 131'072 : 0);
-  if (spread_rows > 0) {
-    support::WalkOptions walk;
-    walk.tokens = on_gpu ? 8192 : 64;
-    walk.topk = topk;
-    walk.kv_rows = spread_rows;
-    walk.seed = options.seed;
-    specs.push_back({fmt::format("1x{} over {}", walk.tokens, spread_rows), walk, {}});
-  }
-  return specs;
-}
-
-double input_bytes(const SparseMlaInput& input) {
-  return 2.0 * static_cast<double>(input.q.size() + input.kv.size()) + 4.0 * static_cast<double>(input.indices.size()) +
-         2.0 * static_cast<double>(input.tokens * input.heads * kValueColumns);
-}
-
-Result<SparseMlaInput> make_input(const PointSpec& spec, const BenchSparseMlaOptions& options, int rotation) {
-  if (!spec.walk) return read_sparse_mla_input(spec.file);
-  support::WalkOptions walk = *spec.walk;
-  walk.seed += static_cast<std::uint64_t>(rotation);
-  return generate_sparse_mla_input(walk, options.heads);
-}
 
 class Bench {
  public:
@@ -109,8 +38,6 @@ class Bench {
   [[nodiscard]] bool on_gpu() const { return device_.id.backend == BackendKind::cuda; }
   Result<BenchPoint> point(const PointSpec& spec, BenchReport& report, support::Progress& progress);
   Result<SparseMlaPrefill> make_op(const SparseMlaInput& input);
-  Result<> time(const SparseMlaPrefill& op, const std::vector<DeviceTensors>& inputs, const BenchReport& report,
-                std::vector<double>& totals, std::vector<std::vector<double>>* launches);
 
   const BenchSparseMlaOptions& options_;
   Runtime runtime_;
@@ -135,44 +62,9 @@ Result<SparseMlaPrefill> Bench::make_op(const SparseMlaInput& input) {
   return SparseMlaPrefill::create(runtime_, op);
 }
 
-/// Samples of the whole op, and of its launches where asked for. Each repetition takes the next input.
-Result<> Bench::time(const SparseMlaPrefill& op, const std::vector<DeviceTensors>& inputs, const BenchReport& report,
-                     std::vector<double>& totals, std::vector<std::vector<double>>* launches) {
-  auto stream = runtime_.create_stream(device_.id);
-  if (!stream) return fail(std::move(stream.error()));
-  auto start = runtime_.create_event(device_.id);
-  if (!start) return fail(std::move(start.error()));
-  const TensorView& q = inputs.front().arguments.q;
-  const auto shapes = op.launch_shapes(q.shape[0], inputs.front().arguments.indices.shape[1], inputs.front().arguments.kv.shape[0]);
-  std::vector<Event> marks;
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    auto mark = runtime_.create_event(device_.id);
-    if (!mark) return fail(std::move(mark.error()));
-    marks.push_back(std::move(*mark));
-  }
-  if (launches != nullptr) launches->assign(marks.size(), {});
-  for (int run = 0; run < report.warm_ups + report.repetitions; ++run) {
-    const DeviceTensors& tensors = inputs[static_cast<std::size_t>(run) % inputs.size()];
-    Result<> done = start->record(stream->handle());
-    if (done) done = op.run_timed(tensors.arguments, stream->handle(), marks);
-    if (done) done = stream->synchronize();
-    if (!done) return done;
-    if (run < report.warm_ups || marks.empty()) continue;
-    for (std::size_t i = 0; launches != nullptr && i < marks.size(); ++i) {
-      const auto ms = marks[i].milliseconds_since(i == 0 ? *start : marks[i - 1]);
-      if (!ms) return fail(Error(ms.error()));
-      (*launches)[i].push_back(*ms);
-    }
-    const auto total = marks.back().milliseconds_since(*start);
-    if (!total) return fail(Error(total.error()));
-    totals.push_back(*total);
-  }
-  return {};
-}
-
 Result<BenchPoint> Bench::point(const PointSpec& spec, BenchReport& report, support::Progress& progress) {
   progress.working_on(spec.name + ": input");
-  auto input = make_input(spec, options_, 0);
+  auto input = make_input(spec, options_.heads, 0);
   if (!input) return fail(std::move(input.error()));
   auto op = make_op(*input);
   if (!op) return fail(std::move(op.error()));
@@ -185,27 +77,14 @@ Result<BenchPoint> Bench::point(const PointSpec& spec, BenchReport& report, supp
   point.union_used = op->union_used();
   const Bytes workspace = op->workspace_bytes(input->tokens, input->kv_rows);
 
-  // Another input of the same shape each time; one from a file is placed several times.
-  std::vector<DeviceTensors> inputs;
-  const double bytes = std::max(input_bytes(*input), 1.0);
-  point.rotated_inputs = on_gpu() ? std::clamp(static_cast<int>(std::ceil(kRotatedBytes / bytes)), 2, kMostInputs) : 2;
-  for (int i = 0; i < point.rotated_inputs; ++i) {
-    auto other = i == 0 || !spec.walk ? Result<SparseMlaInput>(*input) : make_input(spec, options_, i);
-    if (!other) return fail(std::move(other.error()));
-    auto placed = place(runtime_, device_.id, *other, workspace);
-    if (!placed) return fail(std::move(placed.error()));
-    inputs.push_back(std::move(*placed));
-  }
+  auto inputs = place_rotated(runtime_, device_.id, spec, *input, workspace);
+  if (!inputs) return fail(std::move(inputs.error()));
+  point.rotated_inputs = static_cast<int>(inputs->size());
 
   progress.working_on(spec.name + ": check");
-  auto stream = runtime_.create_stream(device_.id);
-  if (!stream) return fail(std::move(stream.error()));
-  Result<> ran = op->run(inputs.front().arguments, stream->handle());
-  if (ran) ran = stream->synchronize();
-  if (!ran) return fail(std::move(ran.error()));
-  auto output = fetch(inputs.front(), *input);
+  auto output = run_once(runtime_, device_.id, *op, inputs->front(), *input);
   if (!output) return fail(std::move(output.error()));
-  const CheckedOutput checked = check_output(*input, *output, point.union_used, options_.seed);
+  const CheckedOutput checked = check_output(*input, *output, point.union_used, options_.points.seed);
   point.check = checked.check;
   point.checked_tokens = checked.tokens;
   point.tile = op->reports().back().tile_fitted.text();
@@ -216,8 +95,14 @@ Result<BenchPoint> Bench::point(const PointSpec& spec, BenchReport& report, supp
 
   progress.working_on(spec.name + ": timing");
   for (const auto& shape : op->launch_shapes(input->tokens, input->topk, input->kv_rows)) point.launch_names.push_back(shape.template_name);
-  if (auto timed = time(*op, inputs, report, point.total_ms, &point.launch_ms); !timed) return fail(std::move(timed.error()));
-  if (auto timed = time(*op, inputs, report, point.control_ms, nullptr); !timed) return fail(std::move(timed.error()));
+  const TimingOptions timing{report.warm_ups, report.repetitions, 0};
+  auto timed = time_op(runtime_, device_.id, *op, *inputs, timing);
+  if (!timed) return fail(std::move(timed.error()));
+  point.total_ms = std::move(timed->total_ms);
+  point.launch_ms = std::move(timed->launch_ms);
+  auto control = time_op(runtime_, device_.id, *op, *inputs, timing);
+  if (!control) return fail(std::move(control.error()));
+  point.control_ms = std::move(control->total_ms);
 
   point.work = support::sparse_mla_work(input->indices, input->tokens, input->topk, input->kv_rows, input->heads, input->d_qk,
                                         kValueColumns, point.union_used);
@@ -229,7 +114,7 @@ Result<BenchPoint> Bench::point(const PointSpec& spec, BenchReport& report, supp
 }
 
 Result<BenchReport> Bench::run() {
-  auto specs = point_specs(options_, on_gpu());
+  auto specs = point_specs(options_.points, on_gpu());
   if (!specs) return fail(std::move(specs.error()));
   BenchReport report;
   report.device = device_;

@@ -9,6 +9,7 @@
 #include "console.hpp"
 #include "kernwright/device.hpp"
 #include "kernwright/kernel.hpp"
+#include "sparse_mla_points.hpp"
 #include "support/sparse_mla_check.hpp"
 #include "support/sparse_mla_work.hpp"
 #include "support/spread.hpp"
@@ -17,19 +18,14 @@ namespace kernwright::tool {
 
 struct BenchSparseMlaOptions {
   OutputOptions output;
-  std::string json_file;                    ///< Empty: none; "-": stdout.
-  std::string shapes;                       ///< "1x2048,4x2048": requests x tokens of each. Empty: the device's default.
-  std::string churns;                       ///< "0.02,0.05,0.10". Empty: the device's default.
-  std::vector<std::string> inputs;          ///< safetensors files in place of shapes and churns.
-  std::optional<std::int64_t> spread_rows;  ///< S of one more point whose selections are spread over so many rows; 0: none.
+  std::string json_file;  ///< Empty: none; "-": stdout.
+  SparseMlaPointWords points;
   std::int64_t heads = 8;
-  std::optional<std::int64_t> topk;
   std::string union_word = "auto";
   std::string tile;
   std::string target;
   bool deterministic = false;
   std::optional<int> repetitions;
-  std::uint64_t seed = 1;
   double peak_tflops = 0;  ///< 0: of the device where it is known.
   double peak_tbps = 0;
 };

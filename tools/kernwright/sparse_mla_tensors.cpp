@@ -45,7 +45,7 @@ Result<DeviceTensors> place(const Runtime& runtime, DeviceId device, const Spars
   keep(tensors.out, [&] { return output_buffer(runtime, device, 2 * rows * kValueColumns); });
   keep(tensors.max_logits, [&] { return output_buffer(runtime, device, 4 * rows); });
   keep(tensors.lse, [&] { return output_buffer(runtime, device, 4 * rows); });
-  keep(tensors.workspace, [&] { return runtime.allocate(device, workspace); });
+  if (done) done = grow_workspace(runtime, device, tensors, workspace);
   if (!done) return fail(std::move(done.error()).within("placing the problem on the device"));
 
   SparseMlaPrefillArguments& a = tensors.arguments;
@@ -58,9 +58,25 @@ Result<DeviceTensors> place(const Runtime& runtime, DeviceId device, const Spars
   a.out = TensorView::contiguous(tensors.out.data(), DType::bf16, {input.tokens, input.heads, kValueColumns});
   a.max_logits = TensorView::contiguous(tensors.max_logits.data(), DType::f32, {input.tokens, input.heads});
   a.lse = TensorView::contiguous(tensors.lse.data(), DType::f32, {input.tokens, input.heads});
-  a.workspace = workspace.count == 0 ? nullptr : tensors.workspace.data();
-  a.workspace_size = workspace;
   return tensors;
+}
+
+Result<> clear_outputs(DeviceTensors& tensors) {
+  for (DeviceBuffer* output : {&tensors.out, &tensors.max_logits, &tensors.lse}) {
+    if (Result<> filled = output->fill(std::byte{0xff}); !filled) return filled;
+  }
+  return {};
+}
+
+Result<> grow_workspace(const Runtime& runtime, DeviceId device, DeviceTensors& tensors, Bytes workspace) {
+  if (workspace.count > tensors.workspace.size().count) {
+    Result<DeviceBuffer> larger = runtime.allocate(device, workspace);
+    if (!larger) return fail(std::move(larger.error()));
+    tensors.workspace = std::move(*larger);
+  }
+  tensors.arguments.workspace = workspace.count == 0 ? nullptr : tensors.workspace.data();
+  tensors.arguments.workspace_size = workspace;
+  return {};
 }
 
 Result<HostOutput> fetch(const DeviceTensors& tensors, const SparseMlaInput& input) {
@@ -76,10 +92,14 @@ Result<HostOutput> fetch(const DeviceTensors& tensors, const SparseMlaInput& inp
   return output;
 }
 
+support::SparseMlaReference reference_of(const SparseMlaInput& input, std::span<const std::int64_t> tokens, int union_used) {
+  const auto repeated = union_used > 0 ? support::RepeatedPositions::once : support::RepeatedPositions::each;
+  return support::sparse_mla_reference(input.problem(), tokens, repeated);
+}
+
 CheckedOutput check_output(const SparseMlaInput& input, const HostOutput& output, int union_used, std::uint64_t seed) {
   const std::vector<std::int64_t> tokens = support::checked_tokens(input.tokens, union_used, seed);
-  const auto repeated = union_used > 0 ? support::RepeatedPositions::once : support::RepeatedPositions::each;
-  const support::SparseMlaReference reference = support::sparse_mla_reference(input.problem(), tokens, repeated);
+  const support::SparseMlaReference reference = reference_of(input, tokens, union_used);
   return {support::check_sparse_mla(reference, {output.out, output.lse, output.max_logits}), static_cast<std::int64_t>(tokens.size())};
 }
 

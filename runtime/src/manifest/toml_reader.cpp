@@ -78,6 +78,14 @@ Result<std::optional<std::int64_t>> TomlReader::optional_integer(std::string_vie
   return wrong_type(key, *value, "an integer");
 }
 
+Result<std::optional<double>> TomlReader::optional_number(std::string_view key) {
+  const TomlValue* value = find(key);
+  if (value == nullptr) return std::nullopt;
+  if (const auto* number = value->real()) return *number;
+  if (const auto* number = value->integer()) return static_cast<double>(*number);
+  return wrong_type(key, *value, "a number");
+}
+
 Result<std::optional<bool>> TomlReader::optional_boolean(std::string_view key) {
   const TomlValue* value = find(key);
   if (value == nullptr) return std::nullopt;

@@ -25,6 +25,7 @@ struct TomlValue {
 
   [[nodiscard]] const std::string* string() const { return std::get_if<std::string>(&value); }
   [[nodiscard]] const std::int64_t* integer() const { return std::get_if<std::int64_t>(&value); }
+  [[nodiscard]] const double* real() const { return std::get_if<double>(&value); }
   [[nodiscard]] const bool* boolean() const { return std::get_if<bool>(&value); }
   [[nodiscard]] const TomlArray* array() const { return std::get_if<TomlArray>(&value); }
   [[nodiscard]] const TomlTable* table() const { return std::get_if<TomlTable>(&value); }
@@ -44,6 +45,7 @@ class TomlReader {
   Result<std::int64_t> integer(std::string_view key);
   Result<std::optional<std::string>> optional_string(std::string_view key);
   Result<std::optional<std::int64_t>> optional_integer(std::string_view key);
+  Result<std::optional<double>> optional_number(std::string_view key);  ///< An integer counts as one.
   Result<std::optional<bool>> optional_boolean(std::string_view key);
   Result<std::vector<std::string>> strings(std::string_view key);    ///< Absent: empty.
   Result<std::vector<std::int64_t>> integers(std::string_view key);  ///< Absent: empty.

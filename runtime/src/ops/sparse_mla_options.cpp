@@ -18,17 +18,6 @@ tl::unexpected<Error> refuse(std::string_view option, const std::string& came, s
               fmt::format("option {} is {}; legal is {}{}{}", option, came, legal, why.empty() ? "" : ": ", why));
 }
 
-/// Where nothing is measured: the largest group whose rows (group x heads) stay within 64, the tile height that the matrix units fill.
-/// Per token from 33 heads on, where one token nearly fills it.
-int unmeasured_group(int heads) {
-  constexpr int kRows = 64;
-  int group = 0;
-  for (const int candidate : {2, 4, 8, 16}) {
-    if (candidate * heads <= kRows) group = candidate;
-  }
-  return group;
-}
-
 }  // namespace
 
 Result<> check_options(const SparseMlaPrefillOptions& options) {
@@ -56,6 +45,15 @@ Result<> check_options(const SparseMlaPrefillOptions& options) {
   return {};
 }
 
+int unmeasured_group(int heads) {
+  constexpr int kRows = 64;
+  int group = 0;
+  for (const int candidate : {2, 4, 8, 16}) {
+    if (candidate * heads <= kRows) group = candidate;
+  }
+  return group;
+}
+
 Specialisation prefill_specialisation(const SparseMlaPrefillOptions& options, int group_size) {
   Specialisation specialisation;
   specialisation.set("heads", options.heads).set("group_size", group_size).set("d_qk", options.d_qk).set("dtype", options.dtype);
@@ -72,7 +70,13 @@ Result<UnionChoice> choose_union(Runtime::State& runtime, const SparseMlaPrefill
   if (!tables) return fail(std::move(tables.error()));
   Specialisation known;
   known.set("heads", options.heads).set("d_qk", options.d_qk).set("dtype", options.dtype);
-  if (const auto row = (*tables)->preference(kPrefillTemplate, "group_size", known, device)) {
+  auto templates = runtime.templates();
+  if (!templates) return fail(std::move(templates.error()));
+  auto definition = (*templates)->find(kPrefillTemplate);
+  if (!definition) return fail(std::move(definition.error()));
+  const TuningTables::Query query{kPrefillTemplate, known, device, (*definition)->digest};
+  if (const std::string stale = (*tables)->stale_preference(query, "group_size"); !stale.empty()) runtime.warn_once(stale);
+  if (const auto row = (*tables)->preference(query, "group_size")) {
     const int group = static_cast<int>(row->value);
     const int legal_group = group == 1 ? 0 : group;
     if (std::find(kGroupSizes.begin(), kGroupSizes.end(), legal_group) != kGroupSizes.end()) {

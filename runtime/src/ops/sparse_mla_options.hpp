@@ -26,6 +26,10 @@ struct UnionChoice {
 /// The option, deterministic mode, the tuning tables, then the rule for what nobody measured.
 Result<UnionChoice> choose_union(Runtime::State& runtime, const SparseMlaPrefillOptions& options, const DeviceInfo& device);
 
+/// The rule for what nobody measured: the largest group whose rows (group x heads) stay within 64, the tile height that the matrix units
+/// fill. 0, per token, from 33 heads on, where one token nearly fills it.
+int unmeasured_group(int heads);
+
 /// The parameters of sparse_mla/prefill; group_size 1 is per token.
 Specialisation prefill_specialisation(const SparseMlaPrefillOptions& options, int group_size);
 

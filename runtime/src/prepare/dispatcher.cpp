@@ -45,7 +45,9 @@ Result<std::vector<Candidate>> ordered_candidates(Attempt& attempt) {
   auto tables = attempt.state.tables();
   if (!tables) return fail(std::move(tables.error()));
   const std::string& name = attempt.definition->manifest.name;
-  const auto match = (*tables)->tile(name, attempt.specialisation, attempt.device);
+  const TuningTables::Query query{name, attempt.specialisation, attempt.device, attempt.definition->digest};
+  const auto match = (*tables)->tile(query);
+  if (const std::string stale = (*tables)->stale_tile(query); !stale.empty()) attempt.state.warn_once(stale);
   if (match) {
     auto candidates = legal(match->tile);
     if (candidates) return candidates;

@@ -16,8 +16,7 @@ Result<DeviceInfo> device_of(Runtime::State& state, const WarmRequest& request) 
 }
 
 /// Every tile that the tables may name: the one for the device, and where none is known, those for each device that a row names.
-Result<std::vector<Tile>> table_tiles(Runtime::State& state, const std::string& template_name, const Specialisation& specialisation,
-                                      DeviceInfo device, bool known_device) {
+Result<std::vector<Tile>> table_tiles(Runtime::State& state, const Specialised& specialised, DeviceInfo device, bool known_device) {
   auto tables = state.tables();
   if (!tables) return fail(std::move(tables.error()));
   std::vector<std::string> names{device.name};
@@ -27,7 +26,8 @@ Result<std::vector<Tile>> table_tiles(Runtime::State& state, const std::string& 
   std::vector<Tile> tiles;
   for (std::string& name : names) {
     device.name = std::move(name);
-    const auto match = (*tables)->tile(template_name, specialisation, device);
+    const TemplateDefinition& definition = *specialised.definition;
+    const auto match = (*tables)->tile({definition.manifest.name, specialised.specialisation, device, definition.digest});
     if (match && std::ranges::find(tiles, match->tile) == tiles.end()) tiles.push_back(match->tile);
   }
   return tiles;
@@ -51,7 +51,7 @@ Result<std::vector<WarmTask>> tasks_of(Runtime::State& state, const WarmRequest&
                 request.fall_backs};
   if (request.tile) return std::vector<WarmTask>{std::move(task)};
 
-  auto tiles = table_tiles(state, request.template_name, task.specialisation, *device, request.device.has_value());
+  auto tiles = table_tiles(state, *specialised, *device, request.device.has_value());
   if (!tiles) return fail(std::move(tiles.error()));
   if (tiles->empty()) return std::vector<WarmTask>{std::move(task)};
   std::vector<WarmTask> tasks;

@@ -33,12 +33,12 @@ Result<bool> wait_for(std::span<pollfd> descriptors, Deadline deadline) {
 }
 
 struct Attempt {
-  host::FileDescriptor descriptor;
+  FileDescriptor descriptor;
   int problem = 0;  ///< errno; EINPROGRESS: under way.
 };
 
 Attempt begin(const SocketAddress& address) {
-  Attempt attempt{host::FileDescriptor(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)), 0};
+  Attempt attempt{FileDescriptor(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)), 0};
   if (!attempt.descriptor) {
     attempt.problem = errno;
     return attempt;
@@ -52,7 +52,7 @@ Attempt begin(const SocketAddress& address) {
   return attempt;
 }
 
-int outcome(const host::FileDescriptor& descriptor) {
+int outcome(const FileDescriptor& descriptor) {
   int problem = 0;
   socklen_t size = sizeof(problem);
   return ::getsockopt(descriptor.get(), SOL_SOCKET, SO_ERROR, &problem, &size) == 0 ? problem : errno;
@@ -67,7 +67,7 @@ Result<RedisSocket> RedisSocket::connect(std::span<const SocketAddress> addresse
     if (attempt.problem == 0) return true;
     if (attempt.problem != EINPROGRESS) {
       problem = attempt.problem;
-      attempt.descriptor = host::FileDescriptor();
+      attempt.descriptor = FileDescriptor();
     }
     return false;
   };

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <span>
 
-#include "backend/host/file_descriptor.hpp"
 #include "kernwright/result.hpp"
+#include "platform/file_descriptor.hpp"
 #include "remote/deadline.hpp"
 #include "remote/endpoint_resolver.hpp"
 
@@ -25,8 +25,8 @@ class RedisSocket {
   [[nodiscard]] bool quiet() const;
 
  private:
-  explicit RedisSocket(host::FileDescriptor descriptor) noexcept : descriptor_(std::move(descriptor)) {}
-  host::FileDescriptor descriptor_;
+  explicit RedisSocket(FileDescriptor descriptor) noexcept : descriptor_(std::move(descriptor)) {}
+  FileDescriptor descriptor_;
 };
 
 }  // namespace kernwright

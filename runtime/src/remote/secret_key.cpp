@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <system_error>
 
-#include "backend/host/file_descriptor.hpp"
+#include "platform/file_descriptor.hpp"
 
 namespace kernwright {
 namespace {
@@ -94,7 +94,7 @@ Result<SecretKey> parse_secret_key(std::string_view text) {
 }
 
 Result<SecretKey> read_secret_key(const std::filesystem::path& path) {
-  const host::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file) return unreadable(path, "open", errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return unreadable(path, "examine", errno);

@@ -28,7 +28,10 @@ std::string_view name_of(Closeness closeness) {
 }
 
 template <class Row>
-Closeness closeness_of(const Row& row, const Specialisation& known, const DeviceInfo& device) {
+Closeness closeness_of(const Row& row, const TuningTables::Query& query) {
+  if (row.template_name != query.template_name) return Closeness::none;
+  const Specialisation& known = query.specialisation;
+  const DeviceInfo& device = query.device;
   const bool any_target = row.target == kAnyTarget;
   if (!any_target && row.target != device.target.name()) return Closeness::none;
   if (!row.device.empty() && row.device != device.name) return Closeness::none;
@@ -37,17 +40,34 @@ Closeness closeness_of(const Row& row, const Specialisation& known, const Device
   return any_target ? Closeness::any : Closeness::target;
 }
 
+/// Whether the row was measured with other sources than the query's.
+template <class Row>
+bool is_stale(const Row& row, const TuningTables::Query& query) {
+  return !row.digest.empty() && !query.digest.empty() && row.digest != query.digest;
+}
+
 /// The best of the rows that `wanted` accepts: closest, then naming most parameters, then first.
 template <class Row, class Wanted>
-std::pair<const Row*, Closeness> best(const std::vector<Row>& rows, const Specialisation& known, const DeviceInfo& device, Wanted wanted) {
+std::pair<const Row*, Closeness> best(const std::vector<Row>& rows, const TuningTables::Query& query, Wanted wanted) {
   std::pair<const Row*, Closeness> chosen{nullptr, Closeness::none};
   for (const Row& row : rows) {
     if (!wanted(row)) continue;
-    const Closeness closeness = closeness_of(row, known, device);
+    const Closeness closeness = closeness_of(row, query);
     if (closeness == Closeness::none || closeness < chosen.second) continue;
     if (closeness > chosen.second || row.when.size() > chosen.first->when.size()) chosen = {&row, closeness};
   }
   return chosen;
+}
+
+/// What to say where the best row of all is a stale one.
+template <class Row, class Wanted>
+std::string stale_note(const std::vector<Row>& rows, const TuningTables::Query& query, Wanted wanted) {
+  const Row* const row = best(rows, query, wanted).first;
+  if (row == nullptr || !is_stale(*row, query)) return {};
+  return fmt::format(
+      "tuning table {} holds for other sources of {} than these, and its row for {} is passed over: tune anew, or take the row "
+      "out",
+      row->file_name, row->template_name, query.specialisation.text());
 }
 
 Result<std::vector<Specialisation::Item>> read_when(TomlReader& row) {
@@ -91,9 +111,20 @@ Result<Row> read_common(TomlReader& reader) {
   auto device = reader.optional_string("device");
   if (!device) return fail(std::move(device.error()));
   row.device = device->value_or("");
+  auto digest = reader.optional_string("digest");
+  if (!digest) return fail(std::move(digest.error()));
+  row.digest = digest->value_or("");
   auto measured = reader.optional_string("measured");
   if (!measured) return fail(std::move(measured.error()));
   row.measured = measured->value_or("");
+  // For people; looked at so that a wrong one is found.
+  for (const std::string_view key : {"driver", "compiler", "date"}) {
+    if (auto text = reader.optional_string(key); !text) return fail(std::move(text.error()));
+  }
+  for (const std::string_view key : {"gain", "noise"}) {
+    if (auto number = reader.optional_number(key); !number) return fail(std::move(number.error()));
+  }
+  if (auto shapes = reader.strings("shapes"); !shapes) return fail(std::move(shapes.error()));
   return row;
 }
 
@@ -105,6 +136,7 @@ Result<TuningRow> read_tile(TomlReader& reader) {
   auto tile = Tile::parse(*text);
   if (!tile) return fail(reader.error("tile", "is wrong: " + tile.error().message));
   row->tile = std::move(*tile);
+  if (auto compared = reader.optional_string("default"); !compared) return fail(std::move(compared.error()));
   if (auto finished = reader.finish(); !finished) return fail(std::move(finished.error()));
   return row;
 }
@@ -150,24 +182,29 @@ Result<> TuningTables::add(std::string_view toml, std::string_view file_name) {
   if (auto finished = reader.finish(); !finished) return fail(std::move(finished.error()));
   // Only a table that is right from end to end counts.
   for (TuningRow& row : *tiles) tiles_.push_back({std::move(row), std::string(file_name)});
-  for (PreferenceRow& row : *preferences) preferences_.push_back(std::move(row));
+  for (PreferenceRow& row : *preferences) preferences_.push_back({std::move(row), std::string(file_name)});
   return {};
 }
 
-std::optional<TuningTables::Match> TuningTables::tile(std::string_view template_name, const Specialisation& specialisation,
-                                                      const DeviceInfo& device) const {
-  const auto [row, closeness] =
-      best(tiles_, specialisation, device, [&](const TuningRow& each) { return each.template_name == template_name; });
+std::optional<TuningTables::Match> TuningTables::tile(const Query& query) const {
+  const auto [row, closeness] = best(tiles_, query, [&](const TuningRow& each) { return !is_stale(each, query); });
   if (row == nullptr) return std::nullopt;
   return Match{row->tile, fmt::format("{} ({})", row->file_name, name_of(closeness)), !row->measured.empty()};
 }
 
-std::optional<PreferenceRow> TuningTables::preference(std::string_view template_name, std::string_view parameter,
-                                                      const Specialisation& known, const DeviceInfo& device) const {
-  const auto wanted = [&](const PreferenceRow& each) { return each.template_name == template_name && each.parameter == parameter; };
-  const auto [row, closeness] = best(preferences_, known, device, wanted);
+std::optional<PreferenceRow> TuningTables::preference(const Query& query, std::string_view parameter) const {
+  const auto wanted = [&](const PreferenceRow& each) { return each.parameter == parameter && !is_stale(each, query); };
+  const auto [row, closeness] = best(preferences_, query, wanted);
   if (row == nullptr) return std::nullopt;
   return *row;
+}
+
+std::string TuningTables::stale_tile(const Query& query) const {
+  return stale_note(tiles_, query, [](const TuningRow&) { return true; });
+}
+
+std::string TuningTables::stale_preference(const Query& query, std::string_view parameter) const {
+  return stale_note(preferences_, query, [&](const PreferenceRow& each) { return each.parameter == parameter; });
 }
 
 std::vector<std::string> TuningTables::device_names(const Target& target) const {

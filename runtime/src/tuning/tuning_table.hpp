@@ -1,4 +1,4 @@
-// Tuning tables: measured tiles, keyed by template, specialisation, target and device; never by the shape of a call.
+// Tuning tables: measured tiles, keyed by template, specialisation, target and device; never by the shape of a call. docs/tuning.md.
 #pragma once
 
 #include <optional>
@@ -18,6 +18,7 @@ struct TuningRow {
   std::vector<Specialisation::Item> when;  ///< Parameters that must match; more of them is a better match.
   std::string target;                      ///< "default": any.
   std::string device;                      ///< Empty: any device of the target.
+  std::string digest;  ///< TemplateDefinition::digest of the sources that it was measured with; empty: it holds for any.
   Tile tile;
   std::string measured;  ///< Where and when, for people; empty: a default nobody measured.
 };
@@ -27,6 +28,7 @@ struct PreferenceRow {
   std::vector<Specialisation::Item> when;
   std::string target;
   std::string device;
+  std::string digest;
   std::string parameter;
   std::int64_t value = 0;
   std::string measured;
@@ -41,20 +43,31 @@ class TuningTables {
     std::string source;  ///< File name and what matched: "device", "target" or "default".
     bool measured = false;
   };
-  /// Same device, then same target, then default; within one of these the row that names most parameters.
-  [[nodiscard]] std::optional<Match> tile(std::string_view template_name, const Specialisation& specialisation,
-                                          const DeviceInfo& device) const;
-  [[nodiscard]] std::optional<PreferenceRow> preference(std::string_view template_name, std::string_view parameter,
-                                                        const Specialisation& known, const DeviceInfo& device) const;
+  /// What a look-up is for.
+  struct Query {
+    std::string_view template_name;
+    const Specialisation& specialisation;
+    const DeviceInfo& device;
+    std::string_view digest;  ///< Of the template as it is now. Empty: not known, and no row is stale.
+  };
+  /// Same device, then same target, then default; within one of these the row that names most parameters. A row for other sources than
+  /// the query's is stale: it does not count.
+  [[nodiscard]] std::optional<Match> tile(const Query& query) const;
+  /// The same among rows for this parameter. `specialisation` holds what else is known.
+  [[nodiscard]] std::optional<PreferenceRow> preference(const Query& query, std::string_view parameter) const;
+  /// Where a stale row would have decided: the file that it stands in and what to do, as a sentence. Empty where none would.
+  [[nodiscard]] std::string stale_tile(const Query& query) const;
+  [[nodiscard]] std::string stale_preference(const Query& query, std::string_view parameter) const;
   /// The devices that rows for the target (or for any) name, sorted.
   [[nodiscard]] std::vector<std::string> device_names(const Target& target) const;
 
  private:
-  struct FiledRow : TuningRow {
+  template <class Row>
+  struct Filed : Row {
     std::string file_name;
   };
-  std::vector<FiledRow> tiles_;
-  std::vector<PreferenceRow> preferences_;
+  std::vector<Filed<TuningRow>> tiles_;
+  std::vector<Filed<PreferenceRow>> preferences_;
 };
 
 struct NamedText {

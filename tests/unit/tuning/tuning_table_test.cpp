@@ -77,7 +77,7 @@ TEST_CASE("tuning: device wins over target over default, then the row that names
   const auto eight = Specialisation().set("heads", 8).set("dtype", DType::bf16).set("d_qk", 576);
   const auto sixteen = Specialisation().set("heads", 16).set("dtype", DType::bf16);
   const auto chosen = [&](const Specialisation& s, const DeviceInfo& d) {
-    const auto match = read.tile("demo/scale", s, d);
+    const auto match = read.tile({"demo/scale", s, d, {}});
     REQUIRE(match);
     return match->tile.text() + " " + match->source + (match->measured ? " measured" : "");
   };
@@ -89,25 +89,70 @@ TEST_CASE("tuning: device wins over target over default, then the row that names
   CHECK(chosen(eight, device("sm_90", "NVIDIA H200")) == "mma:m256n32s1w4 t.toml (default)");  // the target's suffix counts
   CHECK(chosen(Specialisation().set("heads", 8), device("host", "host")) == "mma:m16n32s1w4 t.toml (default)");
   CHECK(chosen(sixteen, device("host", "host")) == "mma:m16n16s1w4 t.toml (default)");
-  CHECK_FALSE(read.tile("demo/other", eight, device("host", "host")));
-  CHECK_FALSE(TuningTables().tile("demo/scale", eight, device("host", "host")));
+  CHECK_FALSE(read.tile({"demo/other", eight, device("host", "host"), {}}));
+  CHECK_FALSE(TuningTables().tile({"demo/scale", eight, device("host", "host"), {}}));
 }
 
 TEST_CASE("tuning: earlier tables win where rows match equally well") {
   TuningTables read;
   REQUIRE(read.add("format = 1\n[[tile]]\ntemplate = \"demo/scale\"\ntarget = \"default\"\ntile = \"mma:m128n16s1w4\"\n", "user.toml"));
   REQUIRE(read.add(kTable, "t.toml"));
-  CHECK(read.tile("demo/scale", Specialisation().set("heads", 1), device("sm_80", "x"))->source == "user.toml (default)");
-  CHECK(read.tile("demo/scale", Specialisation().set("heads", 8), device("sm_80", "x"))->source == "t.toml (default)");
+  CHECK(read.tile({"demo/scale", Specialisation().set("heads", 1), device("sm_80", "x"), {}})->source == "user.toml (default)");
+  CHECK(read.tile({"demo/scale", Specialisation().set("heads", 8), device("sm_80", "x"), {}})->source == "t.toml (default)");
 }
 
 TEST_CASE("tuning: a preference of a parameter") {
   const TuningTables read = tables();
   const auto any = device("sm_80", "x");
-  CHECK(read.preference("demo/scale", "group_size", Specialisation().set("heads", 8), any)->value == 8);
-  CHECK(read.preference("demo/scale", "group_size", Specialisation().set("heads", 9), any)->value == 4);
-  CHECK(read.preference("demo/scale", "group_size", {}, any)->measured == "somewhere");
-  CHECK_FALSE(read.preference("demo/scale", "heads", {}, any));
+  const Specialisation none;
+  CHECK(read.preference({"demo/scale", Specialisation().set("heads", 8), any, {}}, "group_size")->value == 8);
+  CHECK(read.preference({"demo/scale", Specialisation().set("heads", 9), any, {}}, "group_size")->value == 4);
+  CHECK(read.preference({"demo/scale", none, any, {}}, "group_size")->measured == "somewhere");
+  CHECK_FALSE(read.preference({"demo/scale", none, any, {}}, "heads"));
+}
+
+TEST_CASE("tuning: a row for other sources does not count, and is named where it would have decided") {
+  constexpr std::string_view kDated = R"(format = 1
+[[tile]]
+template = "demo/scale"
+target = "sm_90a"
+device = "NVIDIA H200"
+tile = "mma:m64n64s1w4"
+digest = "aaaa"
+[[tile]]
+template = "demo/scale"
+target = "sm_90a"
+tile = "mma:m32n32s1w4"
+digest = "bbbb"
+[[preference]]
+template = "demo/scale"
+target = "default"
+parameter = "group_size"
+value = 8
+digest = "aaaa"
+)";
+  TuningTables read;
+  REQUIRE(read.add(kDated, "dated.toml"));
+  const auto eight = Specialisation().set("heads", 8);
+  const auto h200 = device("sm_90a", "NVIDIA H200"), other = device("sm_90a", "NVIDIA H100");
+  const auto tile = [&](const DeviceInfo& d, std::string_view digest) {
+    const auto match = read.tile({"demo/scale", eight, d, digest});
+    return match ? match->tile.text() : "none";
+  };
+  const auto stale = [&](const DeviceInfo& d, std::string_view digest) { return read.stale_tile({"demo/scale", eight, d, digest}); };
+  CHECK(tile(h200, "aaaa") == "mma:m64n64s1w4");
+  CHECK(stale(h200, "aaaa").empty());
+  CHECK(tile(h200, "bbbb") == "mma:m32n32s1w4");  // the next best that holds
+  CHECK_MESSAGE(holds(stale(h200, "bbbb"), "dated.toml"), stale(h200, "bbbb"));
+  CHECK_MESSAGE(holds(stale(h200, "bbbb"), "heads=8"), stale(h200, "bbbb"));
+  CHECK(tile(h200, "cccc") == "none");
+  CHECK(tile(other, "bbbb") == "mma:m32n32s1w4");
+  CHECK(stale(other, "bbbb").empty());  // the row that is stale for nobody here is not spoken of
+  CHECK(tile(h200, "") == "mma:m64n64s1w4");
+  CHECK(read.preference({"demo/scale", eight, other, "aaaa"}, "group_size")->value == 8);
+  CHECK_FALSE(read.preference({"demo/scale", eight, other, "bbbb"}, "group_size"));
+  CHECK(holds(read.stale_preference({"demo/scale", eight, other, "bbbb"}, "group_size"), "dated.toml"));
+  CHECK(read.stale_preference({"demo/scale", eight, other, "bbbb"}, "heads").empty());
 }
 
 TEST_CASE("tuning: a wrong table names file, line and key, and adds nothing") {
@@ -124,6 +169,9 @@ TEST_CASE("tuning: a wrong table names file, line and key, and adds nothing") {
       {row + "[[tile]]\ntemplate = \"a\"\ntarget = \"default\"\ntile = \"mma\"\n", "t.toml:9"},
       {row + "[[tile]]\ntemplate = \"../a\"\ntarget = \"default\"\ntile = \"mma:m16n16s1w4\"\n", "t.toml:7"},
       {row + "[[preference]]\ntemplate = \"a\"\ntarget = \"default\"\nparameter = \"group_size\"\n", "'value' is missing"},
+      {row + "digest = 7\n", "key 'digest' is the integer 7; it must be a string"},
+      {row + "shapes = \"1x64\"\n", "shapes"},
+      {row + "noise = \"1%\"\n", "it must be a number"},
       {row + "[more]\n", "'more' is not known here"},
   };
   for (const auto& [text, part] : texts) {
@@ -133,7 +181,7 @@ TEST_CASE("tuning: a wrong table names file, line and key, and adds nothing") {
     REQUIRE_FALSE(added);
     CHECK(added.error().code == ErrorCode::malformed);
     CHECK_MESSAGE(holds(added.error().message, part), added.error().message);
-    CHECK_FALSE(read.tile("demo/scale", {}, device("host", "host")));
+    CHECK_FALSE(read.tile({"demo/scale", Specialisation(), device("host", "host"), {}}));
   }
 }
 

@@ -6,10 +6,10 @@
 #include <span>
 #include <string>
 
-#include "backend/host/file_descriptor.hpp"
 #include "backend/host/simt/abi.hpp"
 #include "backend/host/temporary_folder.hpp"
 #include "kernwright/result.hpp"
+#include "platform/file_descriptor.hpp"
 
 namespace kernwright::host {
 

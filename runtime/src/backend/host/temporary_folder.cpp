@@ -10,7 +10,7 @@
 #include <string>
 #include <system_error>
 
-#include "backend/host/file_descriptor.hpp"
+#include "platform/file_descriptor.hpp"
 
 namespace kernwright::host {
 

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace kernwright::host {
+namespace kernwright {
 
 class FileDescriptor {
  public:
@@ -29,4 +29,4 @@ class FileDescriptor {
   int descriptor_ = -1;
 };
 
-}  // namespace kernwright::host
+}  // namespace kernwright

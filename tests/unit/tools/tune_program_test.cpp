@@ -1,0 +1,211 @@
+// kernwright tune as a program, on the interpreter, with tiles that were made to misbehave.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "fixtures/temporary_folder.hpp"
+#include "kernwright/sparse_mla_prefill.hpp"
+#include "unit/tools/program.hpp"
+
+using namespace kernwright;
+using namespace kernwright::tests;
+
+namespace {
+
+/// Kernwright's templates, of sparse_mla/prefill the portable variant alone: n16, the default, burns time in every block; n32 is what the
+/// template is; n48 faults, n64 writes nothing, n80 does not compile, n96 never ends. n512 is more than a block can have, m64 not legal for
+/// two heads.
+constexpr std::string_view kPlanted = R"(
+  if (tile.block_n == 16 && threadIdx.x == 0) {
+    for (volatile int i = 0; i < 3'000'000; i = i + 1) {
+    }
+  }
+  if (tile.block_n == 48) __builtin_trap();
+  if (tile.block_n == 64) return;
+  static_assert(tile.block_n != 80);
+  if (tile.block_n == 96) {
+    for (volatile int i = 0; i < 1;) {
+    }
+  }
+)";
+
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
+
+std::filesystem::path planted_templates(const std::filesystem::path& folder, const std::string& tiles, const std::string& standing) {
+  const auto templates = folder / "templates";
+  std::filesystem::copy(std::filesystem::path(KERNWRIGHT_SOURCE_FOLDER) / "kernel_templates", templates,
+                        std::filesystem::copy_options::recursive);
+  const auto source = templates / "sparse_mla" / "prefill_portable.cu";
+  std::string text = read_file(source);
+  const std::string first = "  if (params.tokens == 0) return;\n";
+  REQUIRE(contains(text, first));
+  text.insert(text.find(first) + first.size(), kPlanted);
+  write_file(source, text);
+  const auto manifest = templates / "sparse_mla" / "prefill.toml";
+  text = read_file(manifest);
+  const std::size_t order = text.find("fall_back = ["), parameters = text.find("[[parameter]]"), variants = text.find("[[variant]]");
+  const std::size_t others = text.find("[[variant]]", variants + 1);
+  REQUIRE(others != std::string::npos);
+  std::string rest = text.substr(others);  // the plan names them
+  for (const std::string on_host = "host = true"; contains(rest, on_host);)
+    rest.replace(rest.find(on_host), on_host.size(), "host = false");
+  write_file(manifest, text.substr(0, order) + "fall_back = [\"" + standing + "\"]\n" + text.substr(parameters, variants - parameters) +
+                           "[[variant]]\nname = \"portable\"\nsource = \"sparse_mla/prefill_portable.cu\"\nminimum_capability = \"8.0\"\n"
+                           "targets = []\nhost = true\nblock_m = [16, 64]\nblock_n = [" +
+                           tiles + "]\nstages = [1]\nwarps = [4]\n" + rest);
+  return templates;
+}
+
+/// With this seed n64 is measured right behind n16, in the same process: what that one wrote must not pass for its output.
+std::vector<std::string> tune_words(const std::filesystem::path& templates, const std::filesystem::path& table) {
+  return {"tune", "sparse-mla",    "--target", "host",           "--heads", "2",           "--union",          "0",       "--topk",
+          "6",    "--shapes",      "1x9",      "--churn",        "0.3",     "--out",       table.string(),     "--quiet", "--rounds",
+          "2",    "--repetitions", "2",        "--hang-seconds", "3",       "--templates", templates.string(), "--seed",  "11"};
+}
+
+std::size_t lines_of(const std::filesystem::path& file) {
+  const std::string text = std::filesystem::exists(file) ? read_file(file) : "";
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+/// What a table decides, without what was measured on the way.
+std::string decisions_of(const std::string& table) {
+  std::istringstream lines(table);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const bool decides =
+        std::ranges::any_of(std::vector<std::string>{"[[", "template", "when", "target", "device", "tile", "default", "digest"},
+                            [&](const std::string& key) { return line.starts_with(key); });
+    if (decides) kept += line + "\n";
+  }
+  return kept;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "tune: slow, wrong, faulting, hanging and uncompilable tiles are told apart, and a run that was killed ends as an undisturbed one") {
+  const TemporaryFolder folder;
+  const auto templates = planted_templates(folder.path(), "16, 32, 48, 64, 80, 96, 512", "portable:m16n16s1w4");
+  const auto table = folder.path() / "table.toml";
+  const auto words = tune_words(templates, table);
+  const ChildResult undisturbed = kernwright_program(words + std::vector<std::string>{"--json"});
+  REQUIRE_MESSAGE(undisturbed.exit_code == 0, undisturbed.err);
+  const Json json = json_of(undisturbed);
+  const Json& subject = json["subjects"][0];
+  CHECK(subject["offered"] == 14);
+  CHECK(subject["illegal"] == 7);
+  CHECK(subject["over_limits"] == 1);
+  CHECK(subject["points"] == 6);
+  CHECK(subject["outcomes"] == Json{{"measured", 2}, {"wrong", 1}, {"not_built", 1}, {"faulted", 1}, {"hung", 1}});
+  CHECK(subject["default"] == "portable:m16n16s1w4");
+  CHECK(subject["tile"] == "portable:m16n32s1w4");
+  CHECK(json["worker_starts"] == 3);  // anew after the fault and after the hang alone
+  for (const Json& each : subject["search"]) {
+    const std::string tile = each["tile"];
+    const std::string reason = each["reason"].is_null() ? "" : each["reason"];
+    if (tile == "portable:m16n48s1w4") CHECK_CONTAINS(reason, "its process ");  // ended by SIGILL, or by a sanitizer for it
+    if (tile == "portable:m16n64s1w4") CHECK_CONTAINS(reason, "1x9 churn 0.3");
+    if (tile == "portable:m16n80s1w4") CHECK_CONTAINS(reason, "static assertion");
+    if (tile == "portable:m16n96s1w4") CHECK_CONTAINS(reason, "nothing was heard of it for 3 s");
+  }
+  const std::string written = read_file(table);
+  for (const std::string_view part : {"template = \"sparse_mla/prefill\"", "tile = \"portable:m16n32s1w4\"",
+                                      "default = \"portable:m16n16s1w4\"", "target = \"host\"", "shapes = [\"1x9 churn 0.3\"]"}) {
+    CHECK_CONTAINS(written, part);
+  }
+
+  {
+    INFO("a finished run, asked for again, measures nothing and writes the same bytes");
+    const ChildResult again = kernwright_program(words);
+    REQUIRE_MESSAGE(again.exit_code == 0, again.err);
+    CHECK(read_file(table) == written);
+    CHECK_CONTAINS(again.out, "measured  0, ");
+    CHECK_CONTAINS(again.out, "table written");
+    std::istringstream lines(again.out);
+    for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(line.size() <= 100, line);
+    check_refused(words + std::vector<std::string>{"--strategy", "random"},
+                  {"table.toml.journal.jsonl is of another run (strategy: here \"random\", in the journal \"exhaustive\")"});
+  }
+
+  {
+    INFO("killed in the middle");
+    const auto other = folder.path() / "other.toml";
+    const auto journal = std::filesystem::path(other.string() + ".journal.jsonl");
+    ChildOptions options = in_store();
+    options.while_running = [&](pid_t child) {
+      if (lines_of(journal) >= 3) ::kill(child, SIGKILL);
+    };
+    const ChildResult killed = run_child(KERNWRIGHT_PROGRAM, tune_words(templates, other), options);
+    CHECK_FALSE(killed.exited);
+    CHECK_FALSE(std::filesystem::exists(other));
+    std::string before = read_file(journal);
+    before.resize(before.rfind('\n') + 1);
+    const ChildResult resumed = kernwright_program(tune_words(templates, other) + std::vector<std::string>{"--json"});
+    REQUIRE_MESSAGE(resumed.exit_code == 0, resumed.err);
+    CHECK(json_of(resumed)["resumed"].get<std::size_t>() + 1 == static_cast<std::size_t>(std::ranges::count(before, '\n')));
+    CHECK(read_file(journal).starts_with(before));
+    CHECK(decisions_of(read_file(other)) == decisions_of(written));
+  }
+
+  {
+    INFO("prepare reads the table for the sources that it was measured with, and passes it over for others");
+    std::filesystem::create_directory(folder.path() / "tables");
+    std::filesystem::copy(table, folder.path() / "tables" / "table.toml");
+    std::string said;
+    RuntimeOptions options;
+    options.store = program_store();
+    options.tuning_folder = folder.path() / "tables";
+    options.log = [&](LogLevel, std::string_view line) { said += line; };
+    SparseMlaPrefillOptions op;
+    op.device = DeviceId::host();
+    op.heads = 2;
+    op.group_size = 0;
+    const auto tile_of = [&] {
+      const auto runtime = Runtime::create(options);
+      REQUIRE(runtime);
+      const auto made = SparseMlaPrefill::create(*runtime, op);
+      REQUIRE_MESSAGE(made, (made ? "" : made.error().text()));
+      return made->reports().back().tile_asked.text();
+    };
+    options.template_folder = templates;
+    CHECK(tile_of() == "portable:m16n32s1w4");
+    CHECK_MESSAGE(said.empty(), said);
+    options.template_folder.reset();
+    CHECK(tile_of() != "portable:m16n32s1w4");
+    CHECK_CONTAINS(said, "holds for other sources");
+  }
+}
+
+TEST_CASE("tune: where every tile fails no table is written, and the reasons are said") {
+  const TemporaryFolder folder;
+  const auto table = folder.path() / "table.toml";
+  const auto templates = planted_templates(folder.path(), "64", "portable:m16n64s1w4");
+  const ChildResult failed = kernwright_program(tune_words(templates, table));
+  CHECK(failed.exit_code == 1);
+  CHECK_CONTAINS(failed.out, "no table was written");
+  CHECK_CONTAINS(failed.out, "1 wrong (portable:m16n64s1w4: 1x9 churn 0.3: ");
+  CHECK_FALSE(std::filesystem::exists(table));
+}
+
+TEST_CASE("tune: words that are off, and a table or journal that cannot be written, are noticed before the work") {
+  const TemporaryFolder folder;
+  const auto table = folder.path() / "table.toml";
+  const std::vector<std::string> words{"tune", "sparse-mla", "--target", "host", "--heads", "2", "--quiet"};
+  const auto with_table = words + std::vector<std::string>{"--out", table.string()};
+  check_refused(with_table + std::vector<std::string>{"--strategy", "greedy"},
+                {"--strategy greedy: legal are exhaustive, random, descent"});
+  check_refused(with_table + std::vector<std::string>{"--union", "auto"}, {"--union auto: legal are 0 (off), 2, 4, 8, 16"});
+  check_refused(with_table + std::vector<std::string>{"--shapes", "9"}, {"--shapes 9"});
+  check_error(3, words + std::vector<std::string>{"--union", "0", "--out", "/no/such/folder/table.toml"}, {"--out", "/no/such/folder"},
+              in_store());
+  check_error(3, words + std::vector<std::string>{"--union", "0", "--out", folder.path().string()}, {"--out", "no file"}, in_store());
+  check_error(3, with_table + std::vector<std::string>{"--union", "0", "--journal", "/no/such/folder/j"},
+              {"/no/such/folder/j", "--journal"}, in_store());
+  CHECK_FALSE(std::filesystem::exists(table));
+}

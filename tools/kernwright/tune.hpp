@@ -1,0 +1,79 @@
+// kernwright tune
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "console.hpp"
+#include "kernwright/warming.hpp"
+#include "search/contest.hpp"
+#include "search/search_space.hpp"
+#include "search/table_writer.hpp"
+#include "sparse_mla_points.hpp"
+
+namespace kernwright::tool {
+
+/// The words as they were given.
+struct TuneSparseMlaWords {
+  OutputOptions output;
+  SparseMlaPointWords points;
+  std::string heads = "8,16";         ///< Numbers and ranges.
+  std::string unions = "0,2,4,8,16";  ///< Comma-separated.
+  std::string target;                 ///< auto, host, or the target of a device here.
+  std::string devices;                ///< Numbers of CUDA devices of one kind; empty: the first.
+  std::string strategy = "exhaustive";
+  std::optional<int> budget;
+  std::string out;      ///< The table; empty: sparse_mla-DEVICE.toml here.
+  std::string journal;  ///< Empty: the table's name with .journal.jsonl behind it.
+  std::string template_folder;
+  std::optional<int> repetitions, rounds;
+  int jobs = 0;                 ///< 0: what the machine bears.
+  double silence_seconds = 60;  ///< What counts as hanging.
+};
+ExitCode tune_sparse_mla(const TuneSparseMlaWords& words);
+
+/// What a family of kernels tells the tuner about itself; everything behind it is the same for all.
+struct TuneFamily {
+  std::string name;
+  std::vector<tuning::Subject> subjects;
+  /// Values of one parameter whose winners are timed against each other.
+  struct Choice {
+    std::string parameter;
+    Specialisation known;               ///< The others, which the row of the table names.
+    std::int64_t default_value = 0;     ///< What the op chooses where no table says anything.
+    std::vector<std::size_t> subjects;  ///< One a value.
+  };
+  std::vector<Choice> choices;
+  std::vector<std::string> shapes;
+  /// What the subjects are launched together with; in the store before anything is measured.
+  std::vector<WarmRequest> companions;
+};
+
+struct TunedSubject {
+  tuning::Contest contest;
+  std::string digest;
+  std::size_t offered = 0, illegal = 0, over_limits = 0, points = 0;
+};
+struct TunedParameter {
+  TuneFamily::Choice choice;
+  std::vector<tuning::Finalist> finalists;
+  tuning::Decision decision;
+};
+struct TuneReport {
+  tuning::Origin origin;
+  std::string family, strategy;
+  std::uint64_t seed = 1;
+  int repetitions = 0, warm_ups = 0, rounds = 0;
+  std::vector<TunedSubject> subjects;
+  std::vector<TunedParameter> parameters;
+  std::filesystem::path table;  ///< Empty: none was written.
+  std::filesystem::path journal;
+  std::size_t resumed = 0, measured = 0, worker_starts = 0;
+  double seconds = 0;
+};
+std::string text_of(const TuneReport& report);  ///< At most 100 columns.
+std::string json_of(const TuneReport& report);
+
+}  // namespace kernwright::tool
