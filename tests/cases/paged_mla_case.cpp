@@ -15,7 +15,6 @@ namespace kernwright::cases {
 namespace {
 
 using support::Bf16;
-using support::SplitMix64;
 
 constexpr std::int64_t kValueColumns = 512;
 constexpr std::int64_t kStrideGap = 24;  // elements; a multiple of 8
