@@ -14,6 +14,7 @@
 #include "common/atomics.cuh"
 #include "common/barrier.cuh"
 #include "common/bits.cuh"
+#include "common/block_reduce.cuh"
 #include "common/shared_memory.cuh"
 #include "common/types.cuh"
 #include "common/warp.cuh"
@@ -74,18 +75,6 @@ KW_INLINE void visit_positions(const GroupIndices& group, Visit visit) {
       visit(token, positions);
     }
   }
-}
-
-/// `combine` over the block, in every thread. `scratch` is free again when it returns.
-template <class Combine>
-KW_INLINE u32 reduce_block(u32 value, u32* scratch, Combine combine) {
-  value = reduce_lanes<32>(value, combine);
-  if (lane_id() == 0) scratch[warp_id()] = value;
-  block_sync();
-  value = scratch[0];
-  for (int warp = 1; warp < tile.warps; ++warp) value = combine(value, scratch[warp]);
-  block_sync();
-  return value;
 }
 
 KW_INLINE u64 presence_word(const u32* presence, u32 word) {
@@ -163,8 +152,8 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
         past = maximum(past, positions[i] + 1);
       }
     });
-    start = reduce_block(first, scratch, smaller);
-    end = reduce_block(past, scratch, larger);
+    start = reduce_block<tile.warps>(first, scratch, smaller);
+    end = reduce_block<tile.warps>(past, scratch, larger);
   }
 
   u32 total = 0;
@@ -235,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
     }
 
     total += rows;
-    start = group.limit > static_cast<u32>(layout.window) ? reduce_block(next, scratch, smaller) : no_position;
+    start = group.limit > static_cast<u32>(layout.window) ? reduce_block<tile.warps>(next, scratch, smaller) : no_position;
   }
   if (threadIdx.x == 0) params.union_counts[blockIdx.x] = static_cast<int>(total);
 }

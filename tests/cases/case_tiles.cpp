@@ -9,9 +9,10 @@
 
 namespace kernwright::cases {
 
-std::vector<Tile> fitting_tiles(const Runtime& runtime, DeviceId device, const SparseMlaCase& c, const std::optional<Tile>& asked) {
+std::vector<Tile> fitting_tiles(const Runtime& runtime, DeviceId device, const std::string& template_name,
+                                const Specialisation& specialisation, const std::optional<Tile>& asked) {
   Runtime::State& state = runtime.state();
-  auto specialised = specialise(state, kPrefillTemplate, prefill_specialisation(options_of(c, device), std::max(1, c.group_size)));
+  auto specialised = specialise(state, template_name, specialisation);
   REQUIRE_MESSAGE(specialised, (specialised ? "" : specialised.error().text()));
   auto info = runtime.device(device);
   REQUIRE_MESSAGE(info, (info ? "" : info.error().text()));
@@ -24,6 +25,10 @@ std::vector<Tile> fitting_tiles(const Runtime& runtime, DeviceId device, const S
     if (over_limit(candidate.plan, limits_of(*info)).empty()) tiles.push_back(candidate.tile);
   }
   return tiles;
+}
+
+std::vector<Tile> fitting_tiles(const Runtime& runtime, DeviceId device, const SparseMlaCase& c, const std::optional<Tile>& asked) {
+  return fitting_tiles(runtime, device, kPrefillTemplate, prefill_specialisation(options_of(c, device), std::max(1, c.group_size)), asked);
 }
 
 std::optional<Tile> first_tile(const Runtime& runtime, DeviceId device, const SparseMlaCase& c, const char* variant,

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cases/sparse_mla_case.hpp"
 
 namespace kernwright::cases {
 
-/// The fall-back order's tiles of sparse MLA prefill that are legal for the case and within the device's limits, `asked` in front of them
-/// where it is given; none where `asked` is not legal.
+/// The fall-back order's tiles that are legal for the specialisation and within the device's limits, `asked` in front of them where it is
+/// given; none where `asked` is not legal.
+std::vector<Tile> fitting_tiles(const Runtime& runtime, DeviceId device, const std::string& template_name,
+                                const Specialisation& specialisation, const std::optional<Tile>& asked = std::nullopt);
+/// The same of sparse MLA prefill for a case.
 std::vector<Tile> fitting_tiles(const Runtime& runtime, DeviceId device, const SparseMlaCase& c,
                                 const std::optional<Tile>& asked = std::nullopt);
 

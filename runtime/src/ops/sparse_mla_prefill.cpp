@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <future>
 #include <limits>
-#include <system_error>
-#include <type_traits>
 
+#include "ops/beside.hpp"
 #include "ops/sparse_mla_arguments.hpp"
 #include "ops/sparse_mla_options.hpp"
 #include "ops/sparse_mla_workspace.hpp"
@@ -36,16 +34,6 @@ T* advance(T* pointer, std::int64_t elements) {
 /// bf16 elements behind an untyped pointer.
 void* advance_bf16(void* pointer, std::int64_t elements) {
   return static_cast<std::uint16_t*>(pointer) + elements;
-}
-
-/// Runs `work` on a thread of its own, or, where none can be started, when its result is asked for.
-template <class Work>
-std::future<std::invoke_result_t<Work>> beside(Work work) {
-  try {
-    return std::async(std::launch::async, work);
-  } catch (const std::system_error&) {
-    return std::async(std::launch::deferred, work);
-  }
 }
 
 }  // namespace

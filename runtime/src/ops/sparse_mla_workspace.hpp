@@ -4,10 +4,9 @@
 #include <cstdint>
 
 #include "kernwright/units.hpp"
+#include "ops/tensor_check.hpp"
 
 namespace kernwright {
-
-inline constexpr std::uint64_t kWorkspaceAlignment = 256;
 
 /// Offsets into the workspace, bytes:
 ///   [counts: groups x i32 | rows: groups x capacity x i32 | masks: groups x capacity x ceil(G / 8)], each part aligned to 256.

@@ -5,6 +5,7 @@
 #include <forward_list>
 #include <memory>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 
 #include "kernwright/runtime.hpp"
@@ -23,13 +24,13 @@ class SteppingKernel {
   [[nodiscard]] const Kernel& kernel() const noexcept { return *current_.load(std::memory_order_acquire); }
   [[nodiscard]] const Plan& plan() const noexcept { return kernel().plan(); }
 
-  /// `grid` is a Grid, or computes one from the plan. A launch refused for resources outside a capture prepares the next candidate and
-  /// launches that; while the stream captures it is the error.
+  /// `grid` is a Grid, or computes one from the plan or from the kernel that is about to be launched. A launch refused for resources
+  /// outside a capture prepares the next candidate and launches that; while the stream captures it is the error.
   template <class GridSource, class Params>
   Result<> launch(const GridSource& grid, const Params& params, StreamHandle stream) {
     for (;;) {
       const Kernel& kernel = this->kernel();
-      Result<> launched = kernel.launch(grid_for(grid, kernel.plan()), params, stream);
+      Result<> launched = kernel.launch(grid_for(grid, kernel), params, stream);
       if (launched || launched.error().code != ErrorCode::does_not_fit) return launched;
       if (auto stepped = step_behind(kernel, stream, launched.error()); !stepped) return stepped;
     }
@@ -40,10 +41,14 @@ class SteppingKernel {
     kernels_.push_front(std::move(kernel));
     current_.store(&kernels_.front(), std::memory_order_release);
   }
-  static Grid grid_for(const Grid& grid, const Plan&) { return grid; }
+  static Grid grid_for(const Grid& grid, const Kernel&) { return grid; }
   template <class GridSource>
-  static Grid grid_for(const GridSource& grid, const Plan& plan) {
-    return grid(plan);
+  static Grid grid_for(const GridSource& grid, const Kernel& kernel) {
+    if constexpr (std::is_invocable_v<const GridSource&, const Kernel&>) {
+      return grid(kernel);
+    } else {
+      return grid(kernel.plan());
+    }
   }
   Result<> step_behind(const Kernel& refused, StreamHandle stream, Error& error);
   Result<> prepare_behind(const Kernel& refused);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <string>
 
 namespace kernwright {
@@ -58,6 +59,17 @@ Result<> check_tensor(const TensorView& view, const TensorRule& rule) {
     row_major *= shape[d];
   }
   return {};
+}
+
+Result<> check_finite(std::string_view name, float value) {
+  if (std::isfinite(value)) return {};
+  return fail(ErrorCode::invalid_argument, fmt::format("argument {}: the value is {}; legal is a finite one", name, value));
+}
+
+Result<> check_workspace_alignment(const void* workspace) {
+  if (reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment == 0) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("argument workspace: the pointer is {}; legal is a multiple of {} bytes", workspace, kWorkspaceAlignment));
 }
 
 }  // namespace kernwright

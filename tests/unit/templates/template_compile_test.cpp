@@ -17,6 +17,8 @@ constexpr int kHeads = 8;
 constexpr std::array kGroupSizes = {1, 2, 4, 8, 16};
 constexpr const char* kPrefill = "sparse_mla/prefill";
 constexpr const char* kUnionBuild = "sparse_mla/union_build";
+constexpr const char* kDecode = "paged_mla/decode";
+constexpr const char* kCombine = "paged_mla/combine";
 
 Runtime make_runtime() {
   RuntimeOptions options;
@@ -90,6 +92,9 @@ void check_target(const char* name) {
   check(kPrefill, prefill(1), "portable:m16n16s1w4");
   check(kPrefill, prefill(8), "portable:m16n16s1w4");
   check(kPrefill, prefill(16), "mma:m16n32s1w4");
+  check(kDecode, Specialisation{}.set("heads", 32).set("query_tokens", 2), "");
+  check(kDecode, Specialisation{}.set("heads", 16), "");
+  check(kCombine, {}, "");
   if (target.name() == "sm_90a") {
     for (const int d_qk : {512, 576}) check(kPrefill, prefill(8, d_qk), "wgmma:m64n32s5w16");
   }
@@ -142,6 +147,21 @@ TEST_CASE("template compile: the whole fall-back order builds, and its last tile
     CHECK(items->front().tile.variant == "mma");
     CHECK(items->back().tile.variant == "portable");
     CHECK(items->back().plan.dynamic_shared <= kSharedWithoutOptIn);
+  }
+}
+
+TEST_CASE("template compile: the whole fall-back order of paged MLA decode builds without spills") {
+  const Runtime runtime = make_runtime();
+  if (!compiler_present()) return;
+  const Specialisation specialisation = Specialisation{}.set("heads", 16).set("query_tokens", 4);  // 64 rows: every tile is legal
+  const Target target = *Target::parse("sm_90a");
+  const auto items = runtime.warm(WarmRequest{kDecode, specialisation, target, std::nullopt, true});
+  REQUIRE_MESSAGE(items, (items ? "" : items.error().text()));
+  CHECK(items->size() == 9);
+  for (const WarmedItem& item : *items) {
+    check_no_spills(item, specialisation, target);
+    // So many blocks are resident at once.
+    CHECK(item.plan.blocks_per_sm * item.plan.threads * item.resources.registers <= 65536);
   }
 }
 

@@ -12,16 +12,27 @@
 //   row 7          7   6   5   4   3   2   1   0 | 15  14
 //
 // Any eight rows of one piece (ldmatrix, transposed or not) and the eight pieces of one row's 128 bytes (the copies) lie in all 32 banks.
+//
+// What the rows are is the template's affair: `Rows` (see mla/attention_mma.cuh) for Q, `Keys` for KV:
+//
+//   Keys::Key                            a slot: `row`, and `owners`, whose bit i says that token i attends to it; 0: an empty slot
+//   int first, count                     the slots are first to first + count
+//   Key key(int slot) const              also of slots behind them, where it gives an empty slot, or one that nobody looks at
+//   const unsigned char* address(row)    of an owned slot
+//   const unsigned char* base() const    any address of kv; nothing is read from it
 #pragma once
 
 #include "common/cp_async.cuh"
 #include "common/shared_memory.cuh"
 #include "common/types.cuh"
-#include "sparse_mla/prefill_keys.cuh"
-#include "sparse_mla/prefill_rows.cuh"
+#include "kernwright/specialisation.cuh"
+#include "mla/tile_layout.cuh"
 
-namespace kw::sparse_mla {
+namespace kw::mla {
 
+constexpr TileLayout layout = tile_layout(specialisation.d_qk, tile);
+static_assert(layout.legal, "make_plan answers threads = 0 for this tile");
+static_assert(specialisation.dtype == DType::bf16);
 static_assert(layout.row_bytes % 128 == 0);
 
 /// Shares `rows` rows out among the block's threads: eight threads copy 128 bytes of a row at a time. Where there are more threads than
@@ -49,21 +60,21 @@ struct RowCopy {
   }
 };
 
-KW_INLINE void start_query_copy(const PrefillParams& params, const BlockRows& block, SharedAddress queries) {
+template <class Rows>
+KW_INLINE void start_query_copy(const Rows& rows, SharedAddress queries) {
   using Copy = RowCopy<tile.block_m>;
   KW_UNROLL
   for (int pass = 0; pass < Copy::passes; ++pass) {
-    const Row row = block.row(Copy::row(pass));
-    const unsigned char* from = query_row(params, row);
-    Copy::start(queries, pass, row.padding ? static_cast<const unsigned char*>(params.q) : from, !row.padding);
+    const int r = Copy::row(pass);
+    Copy::start(queries, pass, rows.query(r), !rows.padding(r));
   }
 }
 
 /// Copies tiles of keys in order, and has the list's entries of the next tile in registers by the time they are needed.
+template <class Keys>
 class KeyCopy {
  public:
-  KW_INLINE KeyCopy(const PrefillParams& params, const KeyList& list, SharedAddress keys, u32* owners)
-      : params_(params), list_(list), keys_(keys), owners_(owners) {
+  KW_INLINE KeyCopy(const Keys& list, SharedAddress keys, u32* owners) : list_(list), keys_(keys), owners_(owners), first_(list.first) {
     fetch();
   }
 
@@ -72,9 +83,9 @@ class KeyCopy {
     const SharedAddress to = keys_ + static_cast<u32>(stage * tile.block_n * layout.row_bytes);
     KW_UNROLL
     for (int pass = 0; pass < Copy::passes; ++pass) {
-      const Key key = next_[pass];
+      const typename Keys::Key key = next_[pass];
       const bool present = key.owners != 0;
-      Copy::start(to, pass, present ? key_row(params_, key.row) : static_cast<const unsigned char*>(params_.kv), present);
+      Copy::start(to, pass, present ? list_.address(key.row) : list_.base(), present);
       if (threadIdx.x % 8 == 0) owners_[stage * tile.block_n + Copy::row(pass)] = key.owners;
     }
     first_ += tile.block_n;
@@ -89,12 +100,11 @@ class KeyCopy {
     for (int pass = 0; pass < Copy::passes; ++pass) next_[pass] = list_.key(first_ + Copy::row(pass));
   }
 
-  const PrefillParams& params_;
-  const KeyList& list_;
+  const Keys& list_;
   SharedAddress keys_;
   u32* owners_;
-  int first_ = 0;
-  Key next_[Copy::passes];
+  int first_;
+  typename Keys::Key next_[Copy::passes];
 };
 
-}  // namespace kw::sparse_mla
+}  // namespace kw::mla

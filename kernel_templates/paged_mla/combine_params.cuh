@@ -1,0 +1,21 @@
+// The run-time parameters of paged_mla/combine. The fields behind `partials` say how the attention kernel before it was launched.
+#pragma once
+
+#include "paged_mla/decode_params.cuh"
+
+namespace kw::paged_mla {
+
+struct CombineParams {
+  Sequences sequences;
+  void* out;   // [batch, query_tokens, heads, 512] bf16
+  float* lse;  // [batch, query_tokens, heads] or null
+  Partials partials;
+  long long out_stride_request, out_stride_token, out_stride_head;
+  int query_tokens;
+  int heads;
+  int tile_rows;  // block_m of the attention's tile
+  int tile_keys;  // block_n
+  int shares;
+};
+
+}  // namespace kw::paged_mla
