@@ -90,7 +90,7 @@ TEST_CASE("tuning: coordinate descent finds the bottom of a bowl from every star
   const auto tiles = grid();
   const auto bottom = static_cast<std::size_t>(std::ranges::find(tiles, Tile{"mma", 32, 64, 3, 8}) - tiles.begin());
   for (std::size_t start = 0; start < tiles.size(); start += 5) {
-    for (const std::uint64_t seed : {1, 2, 3}) {
+    for (const std::uint64_t seed : {1U, 2U, 3U}) {
       const auto walked = walk(tiles, start, {StrategyKind::descent, std::nullopt, seed}, bowl);
       CHECK(walked.order.front() == start);
       CHECK(walked.scores.contains(bottom));
