@@ -117,8 +117,9 @@ Result<std::vector<DeviceInfo>> devices_of(const Runtime& runtime, const TuneSpa
 
 /// "NVIDIA H200" becomes NVIDIA-H200.
 std::string file_part(std::string name) {
+  constexpr std::string_view kept = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.";
   std::ranges::replace_if(
-      name, [](char c) { return !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.'); }, '-');
+      name, [](char c) { return kept.find(c) == std::string_view::npos; }, '-');
   return name;
 }
 
