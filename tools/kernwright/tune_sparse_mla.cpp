@@ -119,7 +119,7 @@ Result<std::vector<DeviceInfo>> devices_of(const Runtime& runtime, const TuneSpa
 std::string file_part(std::string name) {
   constexpr std::string_view kept = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.";
   std::ranges::replace_if(
-      name, [](char c) { return kept.find(c) == std::string_view::npos; }, '-');
+      name, [&](char c) { return kept.find(c) == std::string_view::npos; }, '-');
   return name;
 }
 
