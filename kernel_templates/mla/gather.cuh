@@ -45,6 +45,8 @@ struct RowCopy {
   static constexpr int panels = layout.chunks / 8;
 
   static KW_INLINE int row(int pass) { return static_cast<int>(threadIdx.x) / 8 % rows + pass * slots; }
+  /// One of the threads that copy a row.
+  static KW_INLINE bool first_of_row() { return threadIdx.x % 8 == 0 && (parts == 1 || threadIdx.x / 8 < rows); }
 
   /// Copies this thread's share of row `pass` into `shared`, row 0's place; zeros, reading nothing, where `present` is false.
   static KW_INLINE void start(SharedAddress shared, int pass, const unsigned char* from, bool present) {
@@ -86,7 +88,7 @@ class KeyCopy {
       const typename Keys::Key key = next_[pass];
       const bool present = key.owners != 0;
       Copy::start(to, pass, present ? list_.address(key.row) : list_.base(), present);
-      if (threadIdx.x % 8 == 0) owners_[stage * tile.block_n + Copy::row(pass)] = key.owners;
+      if (Copy::first_of_row()) owners_[stage * tile.block_n + Copy::row(pass)] = key.owners;
     }
     first_ += tile.block_n;
     fetch();
