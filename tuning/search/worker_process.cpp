@@ -14,6 +14,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "platform/read_available.hpp"
+
 namespace kernwright::tuning {
 namespace {
 
@@ -33,16 +35,8 @@ Result<Pipe> make_pipe() {
   return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-/// Appends what is there. False at the end of the stream.
 bool drain(int descriptor, std::string& text) {
-  std::array<char, 16384> buffer;
-  for (;;) {
-    const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno == EAGAIN;
-    if (count == 0) return false;
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-  }
+  return read_available(descriptor, [&](std::string_view piece) { text.append(piece); });
 }
 
 std::vector<std::string> own_environment() {

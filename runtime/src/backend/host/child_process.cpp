@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "platform/file_descriptor.hpp"
+#include "platform/read_available.hpp"
 #include "platform/spawned_process.hpp"
 
 namespace kernwright::host {
@@ -20,18 +21,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Reads what is there. False at the end of the stream.
+/// read_available of the child's output; what is beyond the limit is dropped.
 bool drain(int descriptor, std::size_t limit, ChildOutcome& outcome) {
-  std::array<char, 16384> buffer;
-  for (;;) {
-    const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno == EAGAIN;
-    if (count == 0) return false;
+  return read_available(descriptor, [&](std::string_view piece) {
     const std::size_t room = limit - outcome.output.size();
-    outcome.truncated |= static_cast<std::size_t>(count) > room;
-    outcome.output.append(buffer.data(), std::min(room, static_cast<std::size_t>(count)));
-  }
+    outcome.truncated |= piece.size() > room;
+    outcome.output.append(piece.substr(0, room));
+  });
 }
 
 }  // namespace
