@@ -14,6 +14,15 @@ KW_INLINE int warp_id() {
   return static_cast<int>(threadIdx.x / 32u);
 }
 
+/// Orders the lanes' memory accesses before it and those behind it. PTX ISA: bar.warp.sync.
+KW_INLINE void warp_sync() {
+#if defined(KW_HOST)
+  simt::warp_exchange(0, full_warp);
+#else
+  asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+#endif
+}
+
 // Shuffles of one 32-bit register. PTX ISA, Data Movement and Conversion Instructions: shfl.sync.
 
 /// The value of lane (own lane xor `lanes`).

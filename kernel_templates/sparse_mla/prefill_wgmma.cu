@@ -17,11 +17,14 @@
 // Shared memory: stages of panels (64 columns: 32 rows × 128 bytes, 128-byte swizzle: 16-byte piece c of row r at place c xor r mod 8),
 // then Q's other panels (64 rows × 128 bytes each, same swizzle), P's slots (64 rows × 64 bytes, 64-byte swizzle: piece c at
 // c xor r / 2 mod 4), a factor for each row of a slot, owners of a stage's keys, mbarriers.
+#include "common/atomics.cuh"
 #include "common/barrier.cuh"
 #include "common/bf16.cuh"
 #include "common/cp_async.cuh"
+#include "common/math.cuh"
 #include "common/mbarrier.cuh"
 #include "common/shared_memory.cuh"
+#include "common/stmatrix.cuh"
 #include "common/warp.cuh"
 #include "common/wgmma.cuh"
 #include "kernwright/specialisation.cuh"
@@ -48,11 +51,19 @@ constexpr int warpgroup = 128;
 constexpr int value_columns = d_v / 2;     // of one value warpgroup
 constexpr float rescale_threshold = 8.0f;  // in base 2
 constexpr int scores_barrier = 1;          // named barrier of the scoring warpgroup
+constexpr int work_slots = wgmma_work_slots;
+constexpr u32 no_work = 0xFFFFFFFFu;
 
 // Registers a thread: 128 at launch, moved to where the accumulators and Q are. 32 + 160 + 2 · 160 = 4 · 128.
 constexpr u32 gather_registers = 32;
 constexpr u32 scores_registers = 160;
 constexpr u32 values_registers = 160;  // ptxas needs 154 for an instruction with 128 accumulators
+
+/// One arrival for the warp, behind what its lanes did. 128 arrivals at one barrier would keep the shared memory pipe busy.
+KW_INLINE void warp_arrive(SharedAddress barrier) {
+  warp_sync();
+  if (lane_id() == 0) mbarrier_arrive(barrier);
+}
 
 /// Where everything stands, by address.
 struct Shared {
@@ -69,25 +80,42 @@ struct Shared {
   KW_INLINE SharedAddress free(u32 slot) const { return barrier(stages + slot); }
   KW_INLINE SharedAddress ready(u32 slot) const { return barrier(2 * stages + slot); }
   KW_INLINE SharedAddress taken(u32 slot) const { return barrier(2 * stages + slots + slot); }
+  KW_INLINE SharedAddress work_full(u32 slot) const { return barrier(2 * stages + 2 * slots + slot); }
+  KW_INLINE SharedAddress work_free(u32 slot) const { return barrier(2 * stages + 2 * slots + work_slots + slot); }
+  KW_INLINE u32* work(u32 slot) const { return reinterpret_cast<u32*>(bytes + layout.work_offset) + slot; }
 
  private:
   KW_INLINE SharedAddress barrier(u32 index) const { return base + static_cast<u32>(layout.barrier_offset) + index * mbarrier_bytes; }
 };
 
-/// The (group, head tile)s of this block, from the last to the first: later groups of a prompt are the longer ones.
-struct WorkList {
-  const PrefillParams& params;
-  u32 taken;
-  KW_INLINE explicit WorkList(const PrefillParams& call) : params(call), taken(blockIdx.x) {}
-  KW_INLINE u32 total() const {
-    return static_cast<u32>((params.tokens + specialisation.group_size - 1) / specialisation.group_size) * layout.head_tiles;
+/// The (group, head tile)s, from the last to the first: later groups of a prompt are the longer ones. A block takes the next one when it has room
+/// for it, so that blocks finish together whatever the lengths are. One thread of the gathering warpgroup takes; every warp reads.
+class WorkQueue {
+ public:
+  KW_INLINE WorkQueue(const PrefillParams& params, const Shared& shared) : params_(params), shared_(shared) {}
+
+  /// By one thread, before the others can have the item.
+  KW_INLINE void take() {
+    mbarrier_wait(shared_.work_free(place_.slot), place_.round ^ 1u);
+    const u32 items = static_cast<u32>((params_.tokens + specialisation.group_size - 1) / specialisation.group_size) * layout.head_tiles;
+    *shared_.work(place_.slot) = taken_ < items ? items - 1 - taken_ : no_work;
+    mbarrier_arrive(shared_.work_full(place_.slot));
+    taken_ = params_.next_work == nullptr ? taken_ + gridDim.x : gridDim.x + atomic_add_global(params_.next_work, 1u);
   }
-  KW_INLINE bool more() const { return taken < total(); }
-  KW_INLINE u32 take() {
-    const u32 index = total() - 1 - taken;
-    taken += gridDim.x;
-    return index;
+  /// By whole warps: an item, or no_work.
+  KW_INLINE u32 next() {
+    mbarrier_wait(shared_.work_full(place_.slot), place_.round);
+    const u32 item = *shared_.work(place_.slot);
+    warp_arrive(shared_.work_free(place_.slot));
+    place_.next();
+    return item;
   }
+
+ private:
+  const PrefillParams& params_;
+  const Shared& shared_;
+  u32 taken_ = blockIdx.x;
+  RingPlace<work_slots> place_;
 };
 
 KW_INLINE int tiles_of(const KeyList& list) {
@@ -104,8 +132,12 @@ KW_INLINE void gather(const PrefillParams& params, const Shared& shared) {
   constexpr int half = block_n / 2;
   const u32 place = static_cast<u32>(row * 128 + (piece ^ (row % 8)) * 16);  // the same swizzle for both rows: 16 is a multiple of 8
   RingPlace<stages> ring;
-  for (WorkList work(params); work.more();) {
-    KeyList list = key_list(params, block_rows(params, work.take()));
+  WorkQueue queue(params, shared);
+  for (;;) {
+    if (thread == 0) queue.take();
+    const u32 item = queue.next();
+    if (item == no_work) return;
+    KeyList list = key_list(params, block_rows(params, item));
     int tiles = tiles_of(list);
     list.skip(row);
     Key keys[2] = {list.key(0), list.key(half)};
@@ -122,7 +154,7 @@ KW_INLINE void gather(const PrefillParams& params, const Shared& shared) {
         for (int p = 0; p < panels; ++p) cp_async_16(stage + static_cast<u32>(p * panel_bytes + r * half * 128), from + p * 128, bytes);
       }
       mbarrier_arrive_after_copies(shared.full(ring.slot));
-      mbarrier_arrive(shared.full(ring.slot));
+      warp_arrive(shared.full(ring.slot));  // the owners
       ring.next();
       list.skip(block_n);
       KW_UNROLL
@@ -188,123 +220,186 @@ KW_INLINE void multiply_step(const Shared& shared, u64 keys, const QueryRegister
   }
 }
 
-/// Starts half of S = Q Kᵀ of the stage, as two chains of products. Four chains are summed by the tensor cores from zero and added in fp32:
-/// a tensor core truncates where fp32 arithmetic rounds, and one chain of 36 steps was seen to put lse off by 2.1e-4 at a logit of 149. The
-/// two chains alternate, because a product waits for the one before it in its own chain.
-template <int half>
-KW_INLINE void start_half(const Shared& shared, u32 stage, const QueryRegisters& query, Products& even, Products& odd) {
-  const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(stage));
+/// Starts a quarter of S = Q Kᵀ of the stage. The quarters are summed by the tensor cores from zero and added in fp32: a tensor core
+/// truncates where fp32 arithmetic rounds, and one chain of 36 steps was seen to put lse off by 2.1e-4 at a logit of 149.
+template <int chain>
+KW_INLINE void start_chain(const Shared& shared, u64 keys, const QueryRegisters& query, Products& products) {
   wgmma_fence();
   KW_UNROLL
-  for (int i = 0; i < steps / chains; ++i) {
-    const int first = half * (steps / 2);
-    multiply_step(shared, keys, query, first + i, even, i > 0);
-    multiply_step(shared, keys, query, first + steps / chains + i, odd, i > 0);
-  }
+  for (int i = 0; i < steps / chains; ++i) multiply_step(shared, keys, query, chain * (steps / chains) + i, products, i > 0);
   wgmma_commit();
 }
 
-KW_INLINE void add_products(Products& scores, const Products& products) {
+KW_INLINE void add_scaled(Products& scores, const Products& products, float scale) {
   KW_UNROLL
-  for (int i = 0; i < block_n / 2; ++i) scores[i] += products[i];
+  for (int i = 0; i < block_n / 2; ++i) scores[i] = fused_multiply_add(products[i], scale, scores[i]);
 }
 
-/// A thread's two rows of the running softmax.
+/// A thread's two rows of the running softmax. A score is kept relative to `reference`, a maximum of some time ago.
 struct RunningRows {
-  float reference[2] = {initial_max, initial_max};
+  float reference[2] = {};
+  float limit[2] = {-infinity, -infinity};  // a score above it moves the reference: any, until the row has met a key
   float largest[2] = {-infinity, -infinity};
   float sum[2] = {};  // over this thread's keys
 };
 
-/// Softmax of a finished tile of scores: P into the slot, and the factor that O is to be multiplied by before it is added.
-KW_INLINE void finish_tile(const Shared& shared, u32 stage, const RingPlace<slots>& slot, const int (&tokens)[2], int row, int pair,
-                           float scale_log2, Products& scores, RunningRows& running) {
-  const u32* owners = shared.owners(stage) + pair * 2;
-  float tile_max[2] = {-infinity, -infinity};
-  KW_UNROLL
-  for (int j = 0; j < block_n / 8; ++j) {
-    const Vec8 pair_owners = load_vector<Vec8>(owners + j * 8);
-    KW_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      float& score = scores[j * 4 + e];
-      score = masked_score(score, scale_log2, (pair_owners.word[e % 2] >> tokens[e / 2] & 1u) != 0);
-      tile_max[e / 2] = max_number(tile_max[e / 2], score);
-    }
-  }
-  mbarrier_arrive(shared.free(stage));
-  float factor[2];
+/// What the thread owns of the tile's mask: element i of `scores` is key i / 4 * 8 + pair * 2 + i % 2, row i / 2 % 2.
+struct TileOwners {
+  const u32* owners;
+  u32 bit[2];
+  KW_INLINE Vec8 of(int j) const { return load_vector<Vec8>(owners + j * 8); }
+};
+
+/// P of the thread's scores, rounded in pairs, and its sums before rounding.
+KW_INLINE void exponentials(const Products& scores, u32 (&packed)[2][block_n / 8], float (&sum)[2]) {
   KW_UNROLL
   for (int r = 0; r < 2; ++r) {
-    tile_max[r] = reduce_lanes<4>(tile_max[r], [](float a, float b) { return max_number(a, b); });
-    running.largest[r] = max_number(running.largest[r], tile_max[r]);
-    const bool move = tile_max[r] > running.reference[r] + rescale_threshold;
-    const float reference = move ? tile_max[r] : running.reference[r];
-    factor[r] = move ? exp2_approx(running.reference[r] - reference) : 1.0f;
-    running.reference[r] = reference;
-    running.sum[r] *= factor[r];
-  }
-  mbarrier_wait(shared.taken(slot.slot), slot.round ^ 1u);
-  unsigned char* probability = shared.probability_bytes(slot.slot);
-  KW_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    const int at = row + 8 * r;
+    sum[r] = 0.0f;
     KW_UNROLL
     for (int j = 0; j < block_n / 8; ++j) {
-      const float low = exp2_approx(scores[j * 4 + 2 * r] - running.reference[r]);
-      const float high = exp2_approx(scores[j * 4 + 2 * r + 1] - running.reference[r]);
-      running.sum[r] += low + high;
-      *reinterpret_cast<u32*>(probability + at * layout.probability_bytes + (j ^ (at / 2 % 4)) * 16 + pair * 4) = pack_bf16(low, high);
+      const float low = exp2_approx(scores[j * 4 + 2 * r]);
+      const float high = exp2_approx(scores[j * 4 + 2 * r + 1]);
+      sum[r] += low + high;
+      packed[r][j] = pack_bf16(low, high);
     }
-    if (pair == 0) shared.factors(slot.slot)[at] = factor[r];
   }
-  async_proxy_fence();
+}
+
+KW_INLINE void tile_maximum(const Products& scores, float (&tile_max)[2]) {
+  KW_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    float of_pair[block_n / 8];
+    KW_UNROLL
+    for (int j = 0; j < block_n / 8; ++j) of_pair[j] = max_number(scores[j * 4 + 2 * r], scores[j * 4 + 2 * r + 1]);
+    tile_max[r] = max_number(max_number(of_pair[0], of_pair[1]), max_number(of_pair[2], of_pair[3]));
+  }
+  KW_UNROLL
+  for (int r = 0; r < 2; ++r) tile_max[r] = reduce_lanes<4>(tile_max[r], [](float a, float b) { return max_number(a, b); });
+}
+
+/// Softmax of a finished tile of scores: P into the slot, and the factor that O is to be multiplied by before it is added. P is computed
+/// before it is known whether the reference stays: nearly always it does.
+KW_INLINE void finish_tile(const Shared& shared, const TileOwners& owners, const RingPlace<slots>& slot, int warp, int row, int pair,
+                           Products& scores, RunningRows& running) {
+  u32 packed[2][block_n / 8];
+  float sum[2];
+  float tile_max[2];
+  float factor[2] = {1.0f, 1.0f};
+  exponentials(scores, packed, sum);
+  tile_maximum(scores, tile_max);
+  const bool again = tile_max[0] > running.limit[0] || tile_max[1] > running.limit[1] || sum[0] != sum[0] || sum[1] != sum[1];
+  if (any_lane(again)) {
+    // NaN: a product overflowed. That of a key which is not the row's own must leave no trace; -inf + inf would.
+    KW_UNROLL
+    for (int j = 0; j < block_n / 8; ++j) {
+      const Vec8 own = owners.of(j);
+      KW_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        if ((own.word[e % 2] & owners.bit[e / 2]) == 0) scores[j * 4 + e] = -infinity;
+      }
+    }
+    KW_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      if (!(tile_max[r] > running.limit[r])) continue;
+      factor[r] = running.limit[r] == -infinity ? 0.0f : exp2_approx(-tile_max[r]);
+      running.limit[r] = rescale_threshold;
+      running.reference[r] += tile_max[r];
+      running.sum[r] *= factor[r];
+      KW_UNROLL
+      for (int i = 0; i < block_n / 2; ++i) {
+        if (i / 2 % 2 == r) scores[i] -= tile_max[r];
+      }
+      running.largest[r] = max_number(running.largest[r], running.reference[r]);
+      tile_max[r] = -infinity;
+    }
+    exponentials(scores, packed, sum);
+  }
+  KW_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    running.largest[r] = max_number(running.largest[r], running.reference[r] + tile_max[r]);
+    running.sum[r] += sum[r];
+  }
+  mbarrier_wait(shared.taken(slot.slot), slot.round ^ 1u);
+  const int stored_row = warp * 16 + lane_id() / 8 % 2 * 8 + lane_id() % 8;
+  const SharedAddress probability = shared.probability(slot.slot) + static_cast<u32>(stored_row * layout.probability_bytes);
+  KW_UNROLL
+  for (int j = 0; j < block_n / 8; j += 2) {
+    const u32 fragment[4] = {packed[0][j], packed[1][j], packed[0][j + 1], packed[1][j + 1]};
+    stmatrix_x4(probability + static_cast<u32>(((j + lane_id() / 16) ^ (stored_row / 2 % 4)) * 16), fragment);
+  }
+  if (pair == 0) {
+    shared.factors(slot.slot)[row] = factor[0];
+    shared.factors(slot.slot)[row + 8] = factor[1];
+  }
 }
 
 KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
   const int warp = warp_id() % 4;
   const int row = warp * 16 + lane_id() / 4;
   const int pair = lane_id() % 4;
-  const int tokens[2] = {BlockRows::token_in_group(row), BlockRows::token_in_group(row + 8)};
   const float scale_log2 = params.sm_scale * log2_e;
   RingPlace<stages> ring;  // the stage whose products are started next
   RingPlace<slots> slot;
-  for (WorkList work(params); work.more();) {
-    const u32 index = work.take();  // what follows from it is computed where it is needed: registers are short
-    const int tiles = tiles_of(key_list(params, block_rows(params, index)));
+  WorkQueue queue(params, shared);
+  for (;;) {
+    const u32 item = queue.next();
+    if (item == no_work) return;
+    const int tiles = tiles_of(key_list(params, block_rows(params, item)));
     QueryRegisters query;
-    load_query(params, block_rows(params, index), shared, row, pair, query);
+    load_query(params, block_rows(params, item), shared, row, pair, query);
     RunningRows running;
     for (int t = 0; t < tiles; ++t) {
       Products even;
       Products odd;
-      Products scores = {};
+      Products scores;
       mbarrier_wait(shared.full(ring.slot), ring.round);
-      async_proxy_fence();
-      start_half<0>(shared, ring.slot, query, even, odd);
+      async_proxy_fence();  // the stage's rows, and P of the tile before
+      const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(ring.slot));
+      start_chain<0>(shared, keys, query, even);
+      start_chain<1>(shared, keys, query, odd);
+      // Beside the products: the mask and the reference are what the scores begin with.
+      const TileOwners owners{shared.owners(ring.slot) + pair * 2,
+                              {1u << BlockRows::token_in_group(row), 1u << BlockRows::token_in_group(row + 8)}};
+      KW_UNROLL
+      for (int j = 0; j < block_n / 8; ++j) {
+        const Vec8 own = owners.of(j);
+        KW_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          scores[j * 4 + e] = (own.word[e % 2] & owners.bit[e / 2]) != 0 ? -running.reference[e / 2] : -infinity;
+        }
+      }
+      wgmma_wait<1>();
+      add_scaled(scores, even, scale_log2);
+      start_chain<2>(shared, keys, query, even);
+      wgmma_wait<1>();
+      // The tile before is handed on when half of the products are through: its P V then fills the tensor cores during this softmax more than
+      // beside the products.
+      if (t > 0) warp_arrive(shared.ready(slot.slot ^ 1u));
+      add_scaled(scores, odd, scale_log2);
+      start_chain<3>(shared, keys, query, odd);
+      wgmma_wait<1>();
+      add_scaled(scores, even, scale_log2);
       wgmma_wait<0>();
-      add_products(scores, even);
-      add_products(scores, odd);
-      start_half<1>(shared, ring.slot, query, even, odd);
-      wgmma_wait<0>();
-      add_products(scores, even);
-      add_products(scores, odd);
-      // The tile before is handed on only now: its P V then fills the tensor cores during this softmax, not beside the products above.
-      if (t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
-      finish_tile(shared, ring.slot, slot, tokens, row, pair, scale_log2, scores, running);
+      add_scaled(scores, odd, scale_log2);
+      finish_tile(shared, owners, slot, warp, row, pair, scores, running);
+      warp_arrive(shared.free(ring.slot));
       ring.next();
       slot.next();
     }
-    if (tiles > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
+    if (tiles > 0) {
+      async_proxy_fence();
+      warp_arrive(shared.ready(slot.slot ^ 1u));
+    }
     // The last slot of a block carries what the output is multiplied by; 0 for rows without a key.
     mbarrier_wait(shared.taken(slot.slot), slot.round ^ 1u);
-    const BlockRows block = block_rows(params, index);
+    const BlockRows block = block_rows(params, item);
     KW_UNROLL
     for (int r = 0; r < 2; ++r) {
       const float sum = reduce_lanes<4>(running.sum[r], [](float a, float b) { return a + b; });
       const RowScale scale = finish_row(params, block.row(row + 8 * r), running.reference[r], sum, running.largest[r], pair == 0);
       if (pair == 0) shared.factors(slot.slot)[row + 8 * r] = scale.empty ? 0.0f : scale.factor;
     }
-    mbarrier_arrive(shared.ready(slot.slot));
+    warp_arrive(shared.ready(slot.slot));
     slot.next();
   }
 }
@@ -330,9 +425,11 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
   const int pair = lane_id() % 4;
   RingPlace<stages> ring;
   RingPlace<slots> slot;
-  for (WorkList work(params); work.more();) {
-    const u32 index = work.take();
-    const int tiles = tiles_of(key_list(params, block_rows(params, index)));
+  WorkQueue queue(params, shared);
+  for (;;) {
+    const u32 item = queue.next();
+    if (item == no_work) return;
+    const int tiles = tiles_of(key_list(params, block_rows(params, item)));
     float output[2][value_columns / 4];  // 128 columns each: one product of 256 is not offered below 154 registers at launch
     for (int t = 0; t < tiles; ++t) {
       mbarrier_wait(shared.full(ring.slot), ring.round);
@@ -361,17 +458,17 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
       }
       wgmma_commit();
       wgmma_wait<0>();
-      mbarrier_arrive(shared.taken(slot.slot));
-      mbarrier_arrive(shared.free(ring.slot));
+      warp_arrive(shared.taken(slot.slot));
+      warp_arrive(shared.free(ring.slot));
       ring.next();
       slot.next();
     }
     mbarrier_wait(shared.ready(slot.slot), slot.round);
     const float* factors = shared.factors(slot.slot);
     const float factor[2] = {factors[row], factors[row + 8]};
-    mbarrier_arrive(shared.taken(slot.slot));
+    warp_arrive(shared.taken(slot.slot));
     slot.next();
-    const BlockRows block = block_rows(params, index);
+    const BlockRows block = block_rows(params, item);
     KW_UNROLL
     for (int r = 0; r < 2; ++r) {
       const Row target = block.row(row + 8 * r);
@@ -403,13 +500,18 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads, 1)
   if (threadIdx.x == 0) {
     KW_UNROLL
     for (u32 s = 0; s < stages; ++s) {
-      mbarrier_init(shared.full(s), 2 * warpgroup);  // each gathering thread: its copies, and the owners it wrote
-      mbarrier_init(shared.free(s), 3 * warpgroup);  // every thread of the other groups
+      mbarrier_init(shared.full(s), warpgroup + 4);  // each gathering thread's copies, each of its warps' owners
+      mbarrier_init(shared.free(s), 3 * 4);          // every warp of the other groups
     }
     KW_UNROLL
     for (u32 s = 0; s < slots; ++s) {
-      mbarrier_init(shared.ready(s), warpgroup);      // every scoring thread
-      mbarrier_init(shared.taken(s), 2 * warpgroup);  // every thread of the values groups
+      mbarrier_init(shared.ready(s), 4);      // every scoring warp
+      mbarrier_init(shared.taken(s), 2 * 4);  // every warp of the values groups
+    }
+    KW_UNROLL
+    for (u32 s = 0; s < work_slots; ++s) {
+      mbarrier_init(shared.work_full(s), 1);                 // the thread that takes
+      mbarrier_init(shared.work_free(s), layout.threads / 32);  // every warp
     }
     mbarrier_init_fence();
   }

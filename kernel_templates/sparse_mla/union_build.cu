@@ -227,6 +227,7 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
     start = group.limit > static_cast<u32>(layout.window) ? reduce_block<tile.warps>(next, scratch, smaller) : no_position;
   }
   if (threadIdx.x == 0) params.union_counts[blockIdx.x] = static_cast<int>(total);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *params.next_work = 0;
 }
 
 extern "C" __constant__ const kw::Plan kw_plan = kw::make_plan(kw::specialisation, kw::tile);

@@ -106,10 +106,11 @@ Result<CaseOutcome> run_mutated_union(const Runtime& runtime, DeviceId device, c
   const std::int64_t capacity = std::min(c.group_size * c.topk, c.kv_rows);
   const auto allocate = [&](std::int64_t bytes) { return runtime.allocate(device, Bytes{static_cast<std::uint64_t>(bytes)}); };
   auto counts = allocate(groups * 4);
+  auto next_work = allocate(4);
   auto rows = allocate(groups * capacity * 4);
   auto masks = allocate(groups * capacity * (c.group_size > 8 ? 2 : 1));
   auto stream = runtime.create_stream(device);
-  if (!counts || !rows || !masks || !stream) return fail(ErrorCode::out_of_memory, "no memory for the union");
+  if (!counts || !next_work || !rows || !masks || !stream) return fail(ErrorCode::out_of_memory, "no memory for the union");
   UnionBuffers buffers{std::move(*counts), std::move(*rows), std::move(*masks)};
 
   const SparseMlaPrefillArguments& a = problem->arguments;
@@ -119,6 +120,7 @@ Result<CaseOutcome> run_mutated_union(const Runtime& runtime, DeviceId device, c
   build.union_rows = static_cast<int*>(buffers.rows.data());
   build.union_masks = buffers.masks.data();
   build.union_counts = static_cast<int*>(buffers.counts.data());
+  build.next_work = static_cast<unsigned*>(next_work->data());
   build.tokens = c.tokens;
   build.kv_rows = c.kv_rows;
   build.capacity = capacity;
@@ -138,6 +140,7 @@ Result<CaseOutcome> run_mutated_union(const Runtime& runtime, DeviceId device, c
   params.union_rows = build.union_rows;
   params.union_masks = build.union_masks;
   params.union_counts = build.union_counts;
+  params.next_work = build.next_work;
   params.q_stride_token = a.q.stride[0];
   params.q_stride_head = a.q.stride[1];
   params.kv_stride_row = a.kv.stride[0];

@@ -159,7 +159,8 @@ Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& 
     UnionBuildParams build{};
     build.indices = indices;
     build.topk_length = topk_length;
-    build.union_counts = reinterpret_cast<int*>(base);
+    build.next_work = reinterpret_cast<unsigned*>(base);
+    build.union_counts = reinterpret_cast<int*>(base + layout.counts_offset);
     build.union_rows = reinterpret_cast<int*>(base + layout.rows_offset);
     build.union_masks = base + layout.masks_offset;
     build.tokens = params.tokens;
@@ -171,6 +172,7 @@ Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& 
     params.union_rows = build.union_rows;
     params.union_masks = build.union_masks;
     params.union_counts = build.union_counts;
+    params.next_work = build.next_work;
     params.union_capacity = layout.capacity;
   } else {
     params.indices = indices;

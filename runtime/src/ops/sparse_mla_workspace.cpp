@@ -20,14 +20,15 @@ UnionLayout union_layout(std::int64_t groups, int group_size, std::int64_t topk,
   layout.capacity = std::min(static_cast<std::int64_t>(group_size) * topk, kv_rows);
   const auto count = static_cast<std::uint64_t>(groups);
   const std::uint64_t rows = count * static_cast<std::uint64_t>(layout.capacity);
-  layout.rows_offset = aligned(count * kIndexBytes);
+  layout.counts_offset = aligned(sizeof(std::uint32_t));
+  layout.rows_offset = layout.counts_offset + aligned(count * kIndexBytes);
   layout.masks_offset = layout.rows_offset + aligned(rows * kIndexBytes);
   layout.size = Bytes{layout.masks_offset + aligned(rows * mask_bytes(group_size))};
   return layout;
 }
 
 std::int64_t groups_that_fit(Bytes size, std::int64_t groups, int group_size, std::int64_t topk, std::int64_t kv_rows) noexcept {
-  // The parts' alignment costs less than 3 x 256 bytes, so the division is right to within a few groups.
+  // The parts' alignment costs less than 4 x 256 bytes, so the division is right to within a few groups.
   const UnionLayout one = union_layout(1, group_size, topk, kv_rows);
   const std::uint64_t per_group = kIndexBytes + static_cast<std::uint64_t>(one.capacity) * (kIndexBytes + mask_bytes(group_size));
   auto fitting = static_cast<std::int64_t>(std::min<std::uint64_t>(static_cast<std::uint64_t>(groups), size.count / per_group));

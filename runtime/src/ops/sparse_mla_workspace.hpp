@@ -9,9 +9,11 @@
 namespace kernwright {
 
 /// Offsets into the workspace, bytes:
-///   [counts: groups x i32 | rows: groups x capacity x i32 | masks: groups x capacity x ceil(G / 8)], each part aligned to 256.
+///   [next_work: u32 | counts: groups x i32 | rows: groups x capacity x i32 | masks: groups x capacity x ceil(G / 8)], each part aligned to
+///   256; next_work at the front.
 struct UnionLayout {
   std::int64_t capacity = 0;  ///< Rows a union can have: min(G * K, S).
+  std::uint64_t counts_offset = 0;
   std::uint64_t rows_offset = 0;
   std::uint64_t masks_offset = 0;
   Bytes size;
