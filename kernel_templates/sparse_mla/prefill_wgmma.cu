@@ -21,6 +21,7 @@
 #include "common/barrier.cuh"
 #include "common/bf16.cuh"
 #include "common/cp_async.cuh"
+#include "common/dependent_launch.cuh"
 #include "common/math.cuh"
 #include "common/mbarrier.cuh"
 #include "common/shared_memory.cuh"
@@ -89,33 +90,44 @@ struct Shared {
 };
 
 /// The (group, head tile)s, from the last to the first: later groups of a prompt are the longer ones. A block takes the next one when it has room
-/// for it, so that blocks finish together whatever the lengths are. One thread of the gathering warpgroup takes; every warp reads.
+/// for it, so that blocks finish together whatever the lengths are. One thread of the gathering warpgroup takes, one item ahead; every warp
+/// reads.
 class WorkQueue {
  public:
   KW_INLINE WorkQueue(const PrefillParams& params, const Shared& shared) : params_(params), shared_(shared) {}
 
-  /// By one thread, before the others can have the item.
-  KW_INLINE void take() {
-    mbarrier_wait(shared_.work_free(place_.slot), place_.round ^ 1u);
-    const u32 items = static_cast<u32>((params_.tokens + specialisation.group_size - 1) / specialisation.group_size) * layout.head_tiles;
-    *shared_.work(place_.slot) = taken_ < items ? items - 1 - taken_ : no_work;
-    mbarrier_arrive(shared_.work_full(place_.slot));
-    taken_ = params_.next_work == nullptr ? taken_ + gridDim.x : gridDim.x + atomic_add_global(params_.next_work, 1u);
+  /// By one thread, before anyone reads. What follows from the parameters is computed where it is needed: registers are short.
+  KW_INLINE void take_first() const { put(0, blockIdx.x < items() ? items() - 1 - blockIdx.x : no_work); }
+  /// By the same thread, behind its next(): the item after that.
+  KW_INLINE void take_another() const {
+    const u32 item = *shared_.work(previous() % work_slots);
+    u32 taken = items() - 1 - item + gridDim.x;
+    if (params_.next_work != nullptr) taken = gridDim.x + atomic_add_global(params_.next_work, 1u);
+    mbarrier_wait(shared_.work_free(count_ % work_slots), count_ / work_slots % 2 ^ 1u);
+    put(count_ % work_slots, taken < items() ? items() - 1 - taken : no_work);
   }
   /// By whole warps: an item, or no_work.
   KW_INLINE u32 next() {
-    mbarrier_wait(shared_.work_full(place_.slot), place_.round);
-    const u32 item = *shared_.work(place_.slot);
-    warp_arrive(shared_.work_free(place_.slot));
-    place_.next();
+    mbarrier_wait(shared_.work_full(count_ % work_slots), count_ / work_slots % 2);
+    const u32 item = *shared_.work(count_ % work_slots);
+    warp_arrive(shared_.work_free(count_ % work_slots));
+    ++count_;
     return item;
   }
 
  private:
+  KW_INLINE u32 items() const {
+    return static_cast<u32>((params_.tokens + specialisation.group_size - 1) / specialisation.group_size) * layout.head_tiles;
+  }
+  KW_INLINE u32 previous() const { return count_ - 1; }
+  KW_INLINE void put(u32 slot, u32 item) const {
+    *shared_.work(slot) = item;
+    mbarrier_arrive(shared_.work_full(slot));
+  }
+
   const PrefillParams& params_;
   const Shared& shared_;
-  u32 taken_ = blockIdx.x;
-  RingPlace<work_slots> place_;
+  u32 count_ = 0;  // items read
 };
 
 KW_INLINE int tiles_of(const KeyList& list) {
@@ -133,10 +145,11 @@ KW_INLINE void gather(const PrefillParams& params, const Shared& shared) {
   const u32 place = static_cast<u32>(row * 128 + (piece ^ (row % 8)) * 16);  // the same swizzle for both rows: 16 is a multiple of 8
   RingPlace<stages> ring;
   WorkQueue queue(params, shared);
+  if (thread == 0) queue.take_first();
   for (;;) {
-    if (thread == 0) queue.take();
     const u32 item = queue.next();
     if (item == no_work) return;
+    if (thread == 0) queue.take_another();
     KeyList list = key_list(params, block_rows(params, item));
     int tiles = tiles_of(list);
     list.skip(row);
@@ -516,6 +529,7 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads, 1)
     mbarrier_init_fence();
   }
   block_sync();
+  wait_for_previous_kernel();  // union_build
   const int group = warp_id() / 4;
   if (group == 0) {
     lower_registers<gather_registers>();

@@ -82,8 +82,9 @@ Result<TuneFamily> family_of(const TuneSparseMlaWords& words, const DeviceInfo& 
   }
   for (const int group : *groups) {
     if (group == 1) continue;
-    family.companions.push_back(
-        {kUnionBuildTemplate, Specialisation().set("group_size", group), device.target, std::nullopt, false, device.id});
+    for (const char* build : {kUnionBuildTemplate, kWideUnionBuildTemplate}) {
+      family.companions.push_back({build, Specialisation().set("group_size", group), device.target, std::nullopt, false, device.id});
+    }
   }
   const bool on_gpu = device.id.backend == BackendKind::cuda;
   const auto specs = point_specs(words.points, on_gpu);

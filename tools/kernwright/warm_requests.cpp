@@ -127,6 +127,7 @@ Result<std::vector<WarmRequest>> sparse_mla_requests(const Runtime& runtime, con
         for (const int group : *groups) {
           if (group > 0) {
             add(kUnionBuildTemplate, Specialisation().set("group_size", group), place);
+            add(kWideUnionBuildTemplate, Specialisation().set("group_size", group), place);
             add(kPrefillTemplate, prefill_specialisation(op, group), place);
           }
           // Where no tile of the union fits, the op goes on per token.

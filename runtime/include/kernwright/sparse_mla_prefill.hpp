@@ -68,7 +68,8 @@ class SparseMlaPrefill {
   [[nodiscard]] std::optional<int> union_asked() const noexcept;   ///< Empty: auto.
   [[nodiscard]] int union_used() const noexcept;                   ///< 0 where off.
   [[nodiscard]] const std::string& union_reason() const noexcept;  ///< Why union_used is not union_asked, or how auto chose.
-  /// One report a kernel, in launch order: union build (where union is on), then attention.
+  /// One report a kernel: where union is on, union build and union build for more than 131,072 kv rows, of which a call launches one; the
+  /// attention last.
   [[nodiscard]] std::vector<PrepareReport> reports() const;
   [[nodiscard]] std::vector<Kernel> kernels() const;
   /// The grid and launch count that `run` would use for this shape, one item a launch, for reports.

@@ -16,6 +16,7 @@ inline constexpr int kLargestTopk = 4096;
 inline constexpr int kValueColumns = 512;
 inline constexpr const char* kPrefillTemplate = "sparse_mla/prefill";
 inline constexpr const char* kUnionBuildTemplate = "sparse_mla/union_build";
+inline constexpr const char* kWideUnionBuildTemplate = "sparse_mla/union_build_wide";
 
 Result<> check_options(const SparseMlaPrefillOptions& options);
 

@@ -6,16 +6,16 @@
 
 using namespace kernwright;
 
-TEST_CASE("workspace: a group takes min(G*K, S) rows of index and mask, and a count") {
+TEST_CASE("workspace: a group takes min(G*K, S) rows of index and mask, a count, and a call one counter of work") {
   // 4 groups of 8 tokens, K = 40, S = 100: the union has at most 100 rows.
   const UnionLayout small = union_layout(4, 8, 40, 100);
   CHECK(small.capacity == 100);
-  CHECK(small.rows_offset == 256);               // 4 counts of 4 bytes
-  CHECK(small.masks_offset == 256 + 1792);       // 400 rows of 4 bytes = 1600
-  CHECK(small.size == Bytes{256 + 1792 + 512});  // 400 masks of 1 byte
+  CHECK(small.rows_offset == 512);               // 4 counts of 4 bytes
+  CHECK(small.masks_offset == 512 + 1792);       // 400 rows of 4 bytes = 1600
+  CHECK(small.size == Bytes{512 + 1792 + 512});  // 400 masks of 1 byte
   const UnionLayout wide = union_layout(4, 16, 40, 1'000'000);
   CHECK(wide.capacity == 640);
-  CHECK(wide.size == Bytes{256 + 10'240 + 5'120});  // 2,560 rows of 4 bytes, masks of 2
+  CHECK(wide.size == Bytes{512 + 10'240 + 5'120});  // 2,560 rows of 4 bytes, masks of 2
 }
 
 TEST_CASE("workspace: as many whole groups as fit, up to 64-bit sizes") {
