@@ -14,6 +14,18 @@ KW_INLINE int warp_id() {
   return static_cast<int>(threadIdx.x / 32u);
 }
 
+/// threadIdx.x, read again: for code that runs seldom, beside a loop that has no register to keep it, or what follows from it, in.
+/// PTX ISA, Special Registers: %tid.
+KW_INLINE u32 reread_thread_index() {
+#if defined(KW_HOST)
+  return threadIdx.x;
+#else
+  u32 index;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+  return index;
+#endif
+}
+
 /// Orders the lanes' memory accesses before it and those behind it. PTX ISA: bar.warp.sync.
 KW_INLINE void warp_sync() {
 #if defined(KW_HOST)

@@ -28,7 +28,7 @@ struct PrefillLayout {
   int owners_offset = 0;   // u32[stages][block_n]: bit i says that token i of the group attends to the key; 0: an empty slot
   int row_offset = 0;      // float values a row, see the kernels
   int barrier_offset = 0;  // wgmma: mbarriers
-  int work_offset = 0;     // wgmma: u32 a slot of the work queue
+  int work_offset = 0;     // wgmma: the slots of the work queue, 8 bytes each
   int blocks_per_sm = 0;   // wgmma: persistent blocks
   int bytes = 0;
 };
@@ -63,7 +63,7 @@ constexpr PrefillLayout prefill_layout(const Specialisation& specialisation, con
     layout.owners_offset = layout.row_offset + wgmma_probability_slots * tile.block_m * 4;
     layout.barrier_offset = layout.owners_offset + tile.stages * tile.block_n * 4;
     layout.work_offset = layout.barrier_offset + 2 * (tile.stages + wgmma_probability_slots + wgmma_work_slots) * 8;
-    layout.bytes = layout.work_offset + wgmma_work_slots * 4;
+    layout.bytes = layout.work_offset + wgmma_work_slots * 8;
     return layout;
   }
 

@@ -53,7 +53,6 @@ constexpr int value_columns = d_v / 2;     // of one value warpgroup
 constexpr float rescale_threshold = 8.0f;  // in base 2
 constexpr int scores_barrier = 1;          // named barrier of the scoring warpgroup
 constexpr int work_slots = wgmma_work_slots;
-constexpr u32 no_work = 0xFFFFFFFFu;
 
 // Registers a thread: 128 at launch, moved to where the accumulators and Q are. 32 + 160 + 2 · 160 = 4 · 128.
 constexpr u32 gather_registers = 32;
@@ -65,6 +64,14 @@ KW_INLINE void warp_arrive(SharedAddress barrier) {
   warp_sync();
   if (lane_id() == 0) mbarrier_arrive(barrier);
 }
+
+/// A (group, head tile) and how many slots of its list are to be looked at. No item: there is no more work.
+struct WorkItem {
+  static constexpr u32 none = 0xFFFFFFFFu;
+  u32 index;
+  u32 slots;
+  KW_INLINE u32 tiles() const { return ceil_div(slots, static_cast<u32>(block_n)); }
+};
 
 /// Where everything stands, by address.
 struct Shared {
@@ -83,33 +90,53 @@ struct Shared {
   KW_INLINE SharedAddress taken(u32 slot) const { return barrier(2 * stages + slots + slot); }
   KW_INLINE SharedAddress work_full(u32 slot) const { return barrier(2 * stages + 2 * slots + slot); }
   KW_INLINE SharedAddress work_free(u32 slot) const { return barrier(2 * stages + 2 * slots + work_slots + slot); }
-  KW_INLINE u32* work(u32 slot) const { return reinterpret_cast<u32*>(bytes + layout.work_offset) + slot; }
+  KW_INLINE WorkItem* work(u32 slot) const { return reinterpret_cast<WorkItem*>(bytes + layout.work_offset) + slot; }
 
  private:
   KW_INLINE SharedAddress barrier(u32 index) const { return base + static_cast<u32>(layout.barrier_offset) + index * mbarrier_bytes; }
 };
 
+/// Slots up to the last one that is not empty: the rows of a prompt's first tokens end in empty slots. By a whole warp.
+KW_INLINE u32 used_slots(const KeyList& list) {
+  if constexpr (!per_token) return static_cast<u32>(list.count);
+  constexpr int reads = 16;  // on their way at once
+  for (int end = list.count; end > 0; end -= 32 * reads) {
+    u32 used = 0;
+    KW_UNROLL
+    for (int i = 0; i < reads; ++i) {
+      const int slot = end - 1 - i * 32 - lane_id();
+      if (slot >= 0 && static_cast<u32>(list.rows[slot]) < list.limit) used = maximum(used, static_cast<u32>(slot) + 1);
+    }
+    used = reduce_lanes<32>(used, [](u32 a, u32 b) { return maximum(a, b); });
+    if (used != 0) return used;
+  }
+  return 0;
+}
+
 /// The (group, head tile)s, from the last to the first: later groups of a prompt are the longer ones. A block takes the next one when it has room
-/// for it, so that blocks finish together whatever the lengths are. One thread of the gathering warpgroup takes, one item ahead; every warp
+/// for it, so that blocks finish together whatever the lengths are. One warp of the gathering warpgroup takes, one item ahead; every warp
 /// reads.
 class WorkQueue {
  public:
   KW_INLINE WorkQueue(const PrefillParams& params, const Shared& shared) : params_(params), shared_(shared) {}
 
-  /// By one thread, before anyone reads. What follows from the parameters is computed where it is needed: registers are short.
-  KW_INLINE void take_first() const { put(0, blockIdx.x < items() ? items() - 1 - blockIdx.x : no_work); }
-  /// By the same thread, behind its next(): the item after that.
+  /// By one warp, before anyone reads. What follows from the parameters is computed where it is needed: registers are short.
+  KW_INLINE void take_first() const { put(0, blockIdx.x); }
+  /// By the same warp, behind its next(): the item after that.
   KW_INLINE void take_another() const {
-    const u32 item = *shared_.work(previous() % work_slots);
+    const u32 item = shared_.work((count_ - 1) % work_slots)->index;
     u32 taken = items() - 1 - item + gridDim.x;
-    if (params_.next_work != nullptr) taken = gridDim.x + atomic_add_global(params_.next_work, 1u);
+    if (params_.next_work != nullptr) {
+      if (lane_id() == 0) taken = gridDim.x + atomic_add_global(params_.next_work, 1u);
+      taken = shuffle(taken, 0);
+    }
     mbarrier_wait(shared_.work_free(count_ % work_slots), count_ / work_slots % 2 ^ 1u);
-    put(count_ % work_slots, taken < items() ? items() - 1 - taken : no_work);
+    put(count_ % work_slots, taken);
   }
-  /// By whole warps: an item, or no_work.
-  KW_INLINE u32 next() {
+  /// By whole warps.
+  KW_INLINE WorkItem next() {
     mbarrier_wait(shared_.work_full(count_ % work_slots), count_ / work_slots % 2);
-    const u32 item = *shared_.work(count_ % work_slots);
+    const WorkItem item = *shared_.work(count_ % work_slots);
     warp_arrive(shared_.work_free(count_ % work_slots));
     ++count_;
     return item;
@@ -119,10 +146,14 @@ class WorkQueue {
   KW_INLINE u32 items() const {
     return static_cast<u32>((params_.tokens + specialisation.group_size - 1) / specialisation.group_size) * layout.head_tiles;
   }
-  KW_INLINE u32 previous() const { return count_ - 1; }
-  KW_INLINE void put(u32 slot, u32 item) const {
-    *shared_.work(slot) = item;
-    mbarrier_arrive(shared_.work_full(slot));
+  KW_INLINE void put(u32 slot, u32 taken) const {
+    WorkItem item{WorkItem::none, 0};
+    if (taken < items()) {
+      item.index = items() - 1 - taken;
+      item.slots = used_slots(key_list(params_, block_rows(params_, item.index)));
+    }
+    if (lane_id() == 0) *shared_.work(slot) = item;
+    warp_arrive(shared_.work_full(slot));
   }
 
   const PrefillParams& params_;
@@ -130,31 +161,27 @@ class WorkQueue {
   u32 count_ = 0;  // items read
 };
 
-KW_INLINE int tiles_of(const KeyList& list) {
-  return ceil_div(list.count, block_n);
-}
-
 // ---- gather -----------------------------------------------------------------------------------------------------------------------------
 
 /// Eight threads a row, each a 16-byte piece of every panel: a warp's copy reads whole 128-byte lines of four rows.
 KW_INLINE void gather(const PrefillParams& params, const Shared& shared) {
-  const int thread = static_cast<int>(threadIdx.x) % warpgroup;
-  const int piece = thread % 8;
-  const int row = thread / 8;  // and 16 below
   constexpr int half = block_n / 2;
-  const u32 place = static_cast<u32>(row * 128 + (piece ^ (row % 8)) * 16);  // the same swizzle for both rows: 16 is a multiple of 8
   RingPlace<stages> ring;
   WorkQueue queue(params, shared);
-  if (thread == 0) queue.take_first();
+  if (warp_id() == 0) queue.take_first();
   for (;;) {
-    const u32 item = queue.next();
-    if (item == no_work) return;
-    if (thread == 0) queue.take_another();
-    KeyList list = key_list(params, block_rows(params, item));
-    int tiles = tiles_of(list);
+    const WorkItem item = queue.next();
+    if (item.index == WorkItem::none) return;
+    if (warp_id() == 0) queue.take_another();
+    const int thread = static_cast<int>(reread_thread_index()) % warpgroup;
+    const int piece = thread % 8;
+    const int row = thread / 8;  // and 16 below
+    const u32 place = static_cast<u32>(row * 128 + (piece ^ (row % 8)) * 16);  // the same swizzle for both rows: 16 is a multiple of 8
+    KeyList list = key_list(params, block_rows(params, item.index));
+    list.count = static_cast<int>(item.slots);
     list.skip(row);
     Key keys[2] = {list.key(0), list.key(half)};
-    for (; tiles > 0; --tiles) {
+    while (list.count + row > 0) {  // the same for all threads
       mbarrier_wait(shared.free(ring.slot), ring.round ^ 1u);
       const SharedAddress stage = shared.stage(ring.slot) + place;
       KW_UNROLL
@@ -263,6 +290,30 @@ struct TileOwners {
   KW_INLINE Vec8 of(int j) const { return load_vector<Vec8>(owners + j * 8); }
 };
 
+/// What the scores begin with: minus infinity where the row's token does not own the key, else minus the reference.
+KW_INLINE void begin_scores(const TileOwners& owners, const RunningRows& running, Products& scores) {
+  Vec8 own[block_n / 8];
+  u32 all = ~0u;
+  KW_UNROLL
+  for (int j = 0; j < block_n / 8; ++j) {
+    own[j] = owners.of(j);
+    all &= own[j].word[0] & own[j].word[1];
+  }
+  // Per token a slot is seldom empty, and a whole tile is the usual case.
+  const bool masked = !per_token || any_lane(all == 0);
+  KW_UNROLL
+  for (int i = 0; i < block_n / 2; ++i) scores[i] = -running.reference[i / 2 % 2];
+  if (!masked) return;
+  constexpr int tokens = layout.heads_per_block % 16 == 0 ? 1 : 2;  // of a thread's two rows
+  KW_UNROLL
+  for (int j = 0; j < block_n / 8; ++j) {
+    KW_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      if ((own[j].word[e % 2] & owners.bit[e / 2 % tokens]) == 0) scores[j * 4 + e] = -infinity;
+    }
+  }
+}
+
 /// P of the thread's scores, rounded in pairs, and its sums before rounding.
 KW_INLINE void exponentials(const Products& scores, u32 (&packed)[2][block_n / 8], float (&sum)[2]) {
   KW_UNROLL
@@ -355,11 +406,11 @@ KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
   RingPlace<slots> slot;
   WorkQueue queue(params, shared);
   for (;;) {
-    const u32 item = queue.next();
-    if (item == no_work) return;
-    const int tiles = tiles_of(key_list(params, block_rows(params, item)));
+    const WorkItem item = queue.next();
+    if (item.index == WorkItem::none) return;
+    const int tiles = static_cast<int>(item.tiles());
     QueryRegisters query;
-    load_query(params, block_rows(params, item), shared, row, pair, query);
+    load_query(params, block_rows(params, item.index), shared, row, pair, query);
     RunningRows running;
     for (int t = 0; t < tiles; ++t) {
       Products even;
@@ -373,14 +424,7 @@ KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
       // Beside the products: the mask and the reference are what the scores begin with.
       const TileOwners owners{shared.owners(ring.slot) + pair * 2,
                               {1u << BlockRows::token_in_group(row), 1u << BlockRows::token_in_group(row + 8)}};
-      KW_UNROLL
-      for (int j = 0; j < block_n / 8; ++j) {
-        const Vec8 own = owners.of(j);
-        KW_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          scores[j * 4 + e] = (own.word[e % 2] & owners.bit[e / 2]) != 0 ? -running.reference[e / 2] : -infinity;
-        }
-      }
+      begin_scores(owners, running, scores);
       wgmma_wait<1>();
       add_scaled(scores, even, scale_log2);
       start_chain<2>(shared, keys, query, even);
@@ -405,7 +449,7 @@ KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
     }
     // The last slot of a block carries what the output is multiplied by; 0 for rows without a key.
     mbarrier_wait(shared.taken(slot.slot), slot.round ^ 1u);
-    const BlockRows block = block_rows(params, item);
+    const BlockRows block = block_rows(params, item.index);
     KW_UNROLL
     for (int r = 0; r < 2; ++r) {
       const float sum = reduce_lanes<4>(running.sum[r], [](float a, float b) { return a + b; });
@@ -433,23 +477,21 @@ KW_INLINE Vec16 whole_group(const u32 (&mine)[4], int lane_in_row) {
 }
 
 KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int half) {
-  const int warp = warp_id() % 4;
-  const int row = warp * 16 + lane_id() / 4;
-  const int pair = lane_id() % 4;
+  const int own_row = warp_id() % 4 * 16 + lane_id() / 4;
   RingPlace<stages> ring;
-  RingPlace<slots> slot;
+  u32 handed = 0;  // times that a slot of P was handed over
   WorkQueue queue(params, shared);
   for (;;) {
-    const u32 item = queue.next();
-    if (item == no_work) return;
-    const int tiles = tiles_of(key_list(params, block_rows(params, item)));
+    const WorkItem item = queue.next();
+    if (item.index == WorkItem::none) return;
     float output[2][value_columns / 4];  // 128 columns each: one product of 256 is not offered below 154 registers at launch
-    for (int t = 0; t < tiles; ++t) {
-      mbarrier_wait(shared.full(ring.slot), ring.round);
-      mbarrier_wait(shared.ready(slot.slot), slot.round);
-      const float* factors = shared.factors(slot.slot);
-      const float factor[2] = {factors[row], factors[row + 8]};
-      if (t > 0 && any_lane(factor[0] != 1.0f || factor[1] != 1.0f)) {
+    bool begun = false;
+    KW_UNROLL_BY(1)
+    for (u32 left = item.tiles(); left > 0; --left) {
+      mbarrier_wait(shared.ready(handed % slots), handed / slots % 2);  // the scoring group has seen the stage full
+      const float* factors = shared.factors(handed % slots);
+      const float factor[2] = {factors[own_row], factors[own_row + 8]};
+      if (begun && any_lane(factor[0] != 1.0f || factor[1] != 1.0f)) {
         KW_UNROLL
         for (int i = 0; i < value_columns / 4; ++i) {
           output[0][i] *= factor[i % 4 / 2];
@@ -457,7 +499,7 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
         }
       }
       async_proxy_fence();
-      const u64 probability = matrix_descriptor<SharedSwizzle::bytes_64, 0, 512>(shared.probability(slot.slot));
+      const u64 probability = matrix_descriptor<SharedSwizzle::bytes_64, 0, 512>(shared.probability(handed % slots));
       const u64 values = matrix_descriptor<SharedSwizzle::bytes_128, panel_bytes, 1024>(
           shared.stage(ring.slot) + static_cast<u32>(half * value_columns / 64 * panel_bytes));
       wgmma_fence();
@@ -466,25 +508,28 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
         KW_UNROLL
         for (int c = 0; c < 2; ++c) {
           wgmma_m64n128k16_values(output[c], advance_descriptor(probability, static_cast<u32>(s * 32)),
-                                  advance_descriptor(values, static_cast<u32>(c * 2 * panel_bytes + s * 16 * 128)), t > 0 || s > 0);
+                                  advance_descriptor(values, static_cast<u32>(c * 2 * panel_bytes + s * 16 * 128)), begun || s > 0);
         }
       }
       wgmma_commit();
       wgmma_wait<0>();
-      warp_arrive(shared.taken(slot.slot));
+      warp_arrive(shared.taken(handed % slots));
       warp_arrive(shared.free(ring.slot));
       ring.next();
-      slot.next();
+      ++handed;
+      begun = true;
     }
-    mbarrier_wait(shared.ready(slot.slot), slot.round);
-    const float* factors = shared.factors(slot.slot);
-    const float factor[2] = {factors[row], factors[row + 8]};
-    warp_arrive(shared.taken(slot.slot));
-    slot.next();
-    const BlockRows block = block_rows(params, item);
+    mbarrier_wait(shared.ready(handed % slots), handed / slots % 2);
+    const float* factors = shared.factors(handed % slots);
+    const float factor[2] = {factors[own_row], factors[own_row + 8]};
+    warp_arrive(shared.taken(handed % slots));
+    ++handed;
     KW_UNROLL
     for (int r = 0; r < 2; ++r) {
-      const Row target = block.row(row + 8 * r);
+      const int thread = static_cast<int>(reread_thread_index());  // where it is stored is not worth registers before it is
+      const int pair = thread % 4;
+      const int half = thread / warpgroup - 2;
+      const Row target = block_rows(params, item.index).row(thread % warpgroup / 32 * 16 + thread % 32 / 4 + 8 * r);
       unsigned char* to = output_row(params, target) + (half * value_columns + pair * 8) * 2;
       KW_UNROLL
       for (int j = 0; j < value_columns / 32; ++j) {

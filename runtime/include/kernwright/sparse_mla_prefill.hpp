@@ -68,7 +68,7 @@ class SparseMlaPrefill {
   [[nodiscard]] std::optional<int> union_asked() const noexcept;   ///< Empty: auto.
   [[nodiscard]] int union_used() const noexcept;                   ///< 0 where off.
   [[nodiscard]] const std::string& union_reason() const noexcept;  ///< Why union_used is not union_asked, or how auto chose.
-  /// One report a kernel: where union is on, union build and union build for more than 131,072 kv rows, of which a call launches one; the
+  /// One report a kernel: where union is on, union build and union build for more than 32,768 kv rows, of which a call launches one; the
   /// attention last.
   [[nodiscard]] std::vector<PrepareReport> reports() const;
   [[nodiscard]] std::vector<Kernel> kernels() const;

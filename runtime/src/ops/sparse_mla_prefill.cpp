@@ -24,7 +24,7 @@ using kw::sparse_mla::UnionBuildParams;
 constexpr std::int64_t kLargestGrid = 0x7fff'ffff;  // blocks in x, CUDA C++ programming guide
 
 /// Up to here union_build is the faster one: it reads the indices once for each 32,768 positions. docs/kernels.md has the times.
-constexpr std::int64_t kNarrowKvRows = 131'072;
+constexpr std::int64_t kNarrowKvRows = 32'768;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;

@@ -30,11 +30,16 @@ TEST_CASE("sealed: warm, pack, unpack, verify and run without any compiler, what
                  list = folder.path() / "list.toml";
   const std::vector<std::string> small{"run",    "sparse-mla", "--target", "host", "--tokens", "9",      "--heads", "2",
                                        "--topk", "6",          "--union",  "4",    "--check",  "--json", "--quiet"};
-  // The list of what a run needs: the union build and the attention kernel, first tiles only.
+  // The list of what a run needs: both union builds and the attention kernel, first tiles only.
   write_file(list, R"(format = 1
 targets = ["host"]
 [[launch]]
 template = "sparse_mla/union_build"
+fall_backs = false
+[launch.specialisation]
+group_size = 4
+[[launch]]
+template = "sparse_mla/union_build_wide"
 fall_backs = false
 [launch.specialisation]
 group_size = 4
@@ -48,7 +53,7 @@ group_size = 4
   const ChildResult warmed = kernwright_program({"warm", "--list", list.string(), "--quiet", "--json"}, in_store(built));
   REQUIRE_MESSAGE(warmed.exit_code == 0, warmed.err);
   const std::size_t kernels = json_of(warmed)["built"];
-  CHECK(kernels == 2);
+  CHECK(kernels == 3);
   REQUIRE(kernwright_program({"cache", "pack", bundle.string()}, in_store(built)).exit_code == 0);
   REQUIRE(kernwright_program({"cache", "unpack", bundle.string()}, in_store(served)).exit_code == 0);
   fs::remove_all(built);
