@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import pathlib
 import sys
 import threading
 import weakref
@@ -41,6 +42,12 @@ def device_number(device: Any) -> int:
     raise ValueError(f"argument device: it is {device!r}; legal is 'cuda:N', an ordinal, or 'host'")
 
 
+def _nvrtc_of_this_python() -> list[str]:
+    """Where pip put NVRTC for this interpreter, torch's for example: the library itself knows only of VIRTUAL_ENV and PYTHONPATH."""
+    folders = {str(file.parent) for entry in sys.path if entry for file in pathlib.Path(entry).glob("nvidia/*/lib/libnvrtc.so.*")}
+    return sorted(folders)
+
+
 def _switch(value: bool | None) -> int:
     return 0 if value is None else (1 if value else 2)
 
@@ -68,7 +75,7 @@ class Runtime:
             Python's logging gets the lines. It must not call into the runtime.
         log_level: the least urgent lines that are wanted.
         host: arrays in the host's memory run on the interpreter, which is for tests. None: only where KERNWRIGHT_TARGET is "host".
-        nvrtc_search_folders: folders that are looked in for NVRTC before the usual places.
+        nvrtc_search_folders: folders that are looked in for NVRTC before the usual places; None: pip's nvidia/*/lib of this Python.
         host_shared_memory: shared memory of a block of the interpreter, bytes.
     """
 
@@ -113,7 +120,7 @@ class Runtime:
 
         self._log = c.LogCallback(forward)  # kept as long as the library may call it
         stores, store_count = c.text_array(list(read_only_stores) if read_only_stores is not None else None)
-        folders, folder_count = c.text_array(list(nvrtc_search_folders) if nvrtc_search_folders else None)
+        folders, folder_count = c.text_array(list(_nvrtc_of_this_python() if nvrtc_search_folders is None else nvrtc_search_folders))
         options = c.RuntimeOptions(
             store=c.encoded(store), read_only_stores=stores, read_only_store_count=store_count, memory_only=int(memory_only),
             store_shared=_switch(store_shared), store_limit=store_limit, sealed=_switch(sealed), compiler=c.encoded(compiler),
