@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if sysconfig.get_config_var("Py_GIL_DISABLED"):
     raise ImportError("kernwright does not support free-threaded Python: use a build with the global interpreter lock")
 
+from . import _native  # noqa: F401, I001 - first: an interpreter that may not load it hears of it by its name
 from ._errors import Error
 from ._kernel import Kernel
 from ._library import library as _loaded
