@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
   kw_stream* stream;
   kw_stream_handle handle;
   kw_reports* reports;
+  kw_counters counters;
   uint64_t workspace_bytes;
   size_t count, i;
   int64_t wrong = 0;
@@ -115,6 +116,10 @@ int main(int argc, char** argv) {
     or_exit(kw_reports_get(reports, i, &report));
     printf("%s for %s: tile %s\n", report.template_name, report.target, report.tile_fitted);
   }
+  kw_init(&counters);
+  or_exit(kw_runtime_counters(runtime, &counters));
+  printf("%llu compiler runs, %llu artifacts from stores\n", (unsigned long long)counters.compiles,
+         (unsigned long long)counters.store_hits);
   printf("%lld values differ from the means of the selected rows\n", (long long)wrong);
 
   kw_reports_destroy(reports);
