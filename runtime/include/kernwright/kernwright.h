@@ -6,8 +6,8 @@
  *
  * Structs. The first member of every struct is its size; kw_init() sets it and zeroes the rest, and zero is the default of every member. A
  * caller that was compiled against an older header passes a smaller size: the members it does not know count as zero. A caller of a newer
- * header may use an older library: members that the library does not know must be zero, otherwise the call answers KW_INVALID_ARGUMENT. What
- * the library writes to a struct ends at the caller's size; members that the library does not know are zeroed.
+ * header may use an older library: members that the library does not know must be zero, otherwise the call answers KW_INVALID_ARGUMENT.
+ * What the library writes to a struct ends at the caller's size; members that the library does not know are zeroed.
  *
  * Errors. Every call that can fail answers a kw_status; kw_last_error() is the text of the calling thread's last failure. No C++ exception
  * leaves the library.
@@ -15,9 +15,9 @@
  * Memory. What is passed in is read before the call returns, unless it says otherwise. Text and arrays that the library answers belong to
  * the object they were asked of and live as long as it.
  *
- * Threads. Any handle may be used from any number of threads at once, except kw_unified_pool, kw_buffer and kw_stream: one thread at a time.
- * An object must not be destroyed while a call uses it. Callbacks may come from threads of the library's own, several at once where that is
- * said; they must not throw, and must not call into the object they were given to.
+ * Threads. Any handle may be used from any number of threads at once, except kw_unified_pool, kw_buffer and kw_stream: one thread at a
+ * time. An object must not be destroyed while a call uses it. Callbacks may come from threads of the library's own, several at once where
+ * that is said; they must not throw, and must not call into the object they were given to.
  *
  * A process that forks: the child makes a runtime of its own, the parent's answers KW_UNSUPPORTED there. */
 #ifndef KERNWRIGHT_KERNWRIGHT_H
@@ -109,8 +109,8 @@ typedef struct kw_stream kw_stream;
 
 typedef int32_t kw_log_level;
 enum { KW_LOG_DEFAULT = 0, KW_LOG_ERROR = 1, KW_LOG_WARN = 2, KW_LOG_INFO = 3, KW_LOG_DEBUG = 4 };
-/* A complete line, not terminated by a newline; `line[length]` is 0. May come from several threads at once, never from a launch that succeeds
- * at once. */
+/* A complete line, not terminated by a newline; `line[length]` is 0. May come from several threads at once, never from a launch that
+ * succeeds at once. */
 typedef void (*kw_log_callback)(void* user, kw_log_level level, const char* line, size_t length);
 
 typedef int32_t kw_host_mode;
@@ -122,9 +122,9 @@ typedef struct kw_runtime_options {
   const char* store;                   /* Folder of the writable store. */
   const char* const* read_only_stores; /* Folders asked before it. Not NULL with a count of 0: none. */
   size_t read_only_store_count;
-  int32_t memory_only;     /* Not 0: no disk store at all. */
-  kw_switch store_shared;  /* Others who write to the store are trusted. */
-  kw_switch sealed;        /* Nothing is compiled: what no store holds is KW_SEALED_MISS. */
+  int32_t memory_only;    /* Not 0: no disk store at all. */
+  kw_switch store_shared; /* Others who write to the store are trusted. */
+  kw_switch sealed;       /* Nothing is compiled: what no store holds is KW_SEALED_MISS. */
   int32_t compiles_at_once;
   uint64_t store_limit;        /* Bytes that the writable store may take; UINT64_MAX: any. */
   const char* compiler;        /* Which of the compilers that stores list counts where none is used. */
@@ -273,7 +273,8 @@ KW_API kw_status kw_reports_count(const kw_reports* reports, size_t* count);
 KW_API kw_status kw_reports_get(const kw_reports* reports, size_t index, kw_prepare_report* report);
 KW_API void kw_reports_destroy(kw_reports* reports);
 
-/* Waits up to `seconds` (below 0: for ever). KW_TIMED_OUT where the answer is not there by then; otherwise KW_OK, whatever the answer is. */
+/* Waits up to `seconds` (below 0: for ever). KW_TIMED_OUT where the answer is not there by then; otherwise KW_OK, whatever the answer is.
+ */
 KW_API kw_status kw_future_wait(const kw_future* future, double seconds);
 /* The answer; waits for it. A status other than KW_OK is that of the call made in the background. Asking for something else than the future
  * was made for is KW_INVALID_ARGUMENT. May be asked more than once: each answer is a handle of its own. */
@@ -292,7 +293,7 @@ typedef struct kw_warm_request {
   const char* target; /* "sm_90a", "host": it need not be here. */
   const char* tile;   /* NULL: chosen as by kw_prepare. */
   int32_t first_only; /* Not 0: only the first candidate that fits, without those behind it. */
-  int32_t reserved; /* 0. */
+  int32_t reserved;   /* 0. */
 } kw_warm_request;
 
 typedef struct kw_warm_progress {
@@ -309,7 +310,7 @@ typedef int32_t (*kw_warm_callback)(void* user, const kw_warm_progress* progress
 
 typedef struct kw_warm_options {
   size_t size;
-  int32_t jobs; /* Compiles at once; 0: as the runtime allows. */
+  int32_t jobs;     /* Compiles at once; 0: as the runtime allows. */
   int32_t reserved; /* 0. */
   kw_warm_callback progress;
   void* user;
@@ -373,7 +374,7 @@ typedef struct kw_sparse_mla_prefill_options {
   int32_t group_size;       /* KW_UNION_AUTO, KW_UNION_OFF, 2, 4, 8 or 16. */
   int32_t deterministic;    /* Not 0: batch-invariant; turns union off. */
   int32_t index_kpool;      /* Rows that one index stands for; only 1 is supported; 0: 1. */
-  int32_t reserved; /* 0. */
+  int32_t reserved;         /* 0. */
   uint64_t workspace_limit; /* Bounds the workspace; 0: 256 MiB. */
   const char* tile;         /* Of the attention kernel; NULL: from the tuning tables. */
 } kw_sparse_mla_prefill_options;
@@ -390,9 +391,9 @@ KW_API kw_status kw_sparse_mla_prefill_workspace_bytes(const kw_sparse_mla_prefi
 /* All on the op's device. T tokens, H heads, S kv rows, K slots. */
 typedef struct kw_sparse_mla_prefill_arguments {
   size_t size;
-  const kw_tensor* q;           /* [T, H, d_qk] bf16; innermost stride 1, others multiples of 8, 16-byte aligned. */
-  const kw_tensor* kv;          /* [S, d_qk] bf16; innermost stride 1, row stride a multiple of 8, 16-byte aligned. V: its first 512 columns. */
-  const kw_tensor* indices;     /* [T, K] int32, dense. Below 0 or at or above S: an empty slot. */
+  const kw_tensor* q;       /* [T, H, d_qk] bf16; innermost stride 1, others multiples of 8, 16-byte aligned. */
+  const kw_tensor* kv;      /* [S, d_qk] bf16; innermost stride 1, row stride a multiple of 8, 16-byte aligned. V: its first 512 columns. */
+  const kw_tensor* indices; /* [T, K] int32, dense. Below 0 or at or above S: an empty slot. */
   const kw_tensor* topk_length; /* [T] int32 or NULL: slots at or past it are not looked at; clamped to [0, K]. */
   const kw_tensor* attn_sink;   /* [H] fp32 or NULL: a logit (natural units) that joins the denominator only. */
   const kw_tensor* out;         /* [T, H, 512] bf16; strides as q's. */
@@ -401,7 +402,7 @@ typedef struct kw_sparse_mla_prefill_arguments {
                                    where a token selects nothing. */
   void* workspace;              /* At least the bytes asked for above, 256-byte aligned; one stream at a time. */
   uint64_t workspace_bytes;
-  float sm_scale; /* Finite. */
+  float sm_scale;   /* Finite. */
   int32_t reserved; /* 0. */
 } kw_sparse_mla_prefill_arguments;
 /* Enqueues the whole operation; allocates nothing, legal while the stream captures. */
@@ -417,10 +418,10 @@ KW_API kw_status kw_sparse_mla_prefill_reports(const kw_sparse_mla_prefill* op, 
 typedef struct kw_paged_kv_options {
   size_t size;
   kw_device device;
-  int32_t page_size;  /* Tokens a page, 1 to 4096; 0: 64. */
-  int32_t multiplier; /* L: layers whose pages share one envelope; 0: 1. */
-  int32_t has_table;  /* Not 0: ids go through a v2p table (a unified pool). */
-  int64_t pages;      /* Physical pages of the pool. */
+  int32_t page_size;      /* Tokens a page, 1 to 4096; 0: 64. */
+  int32_t multiplier;     /* L: layers whose pages share one envelope; 0: 1. */
+  int32_t has_table;      /* Not 0: ids go through a v2p table (a unified pool). */
+  int64_t pages;          /* Physical pages of the pool. */
   kw_dtype token_dtype;   /* Of req_to_token: KW_I32 (also 0) or KW_I64. */
   kw_dtype request_dtype; /* Of requests, lengths and starts: KW_I32 or KW_I64 (also 0). */
   kw_dtype index_dtype;   /* Of the dense ids: KW_I32 (also 0) or KW_I64. */
@@ -440,7 +441,8 @@ typedef struct kw_paged_kv_batch {
   const kw_tensor* starts;       /* [B] request_dtype, or NULL (0): the place in the slot's row of the first token. */
   const kw_tensor* v2p;          /* [V + 1] int64, or NULL: a static pool. */
 } kw_paged_kv_batch;
-/* One launch each (none where there is nothing to do), legal while the stream captures. The tensors are those of kernwright/paged_kv.hpp. */
+/* One launch each (none where there is nothing to do), legal while the stream captures. The tensors are those of kernwright/paged_kv.hpp.
+ */
 KW_API kw_status kw_paged_kv_block_table(const kw_paged_kv* op, const kw_paged_kv_batch* batch, const kw_tensor* out,
                                          kw_stream_handle stream);
 KW_API kw_status kw_paged_kv_token_indices(const kw_paged_kv* op, const kw_paged_kv_batch* batch, const kw_tensor* offsets,
@@ -522,7 +524,7 @@ typedef struct kw_paged_mla_decode_options {
   kw_dtype dtype;       /* 0: KW_BF16. */
   int32_t unified_pool; /* Not 0: page ids come from a unified pool, otherwise from a static one. */
   int32_t shares;       /* Shares of equal work, 1 to 65,536; 0: as many as keep the device busy. */
-  int32_t reserved; /* 0. */
+  int32_t reserved;     /* 0. */
   const char* tile;
 } kw_paged_mla_decode_options;
 KW_API kw_status kw_paged_mla_decode_create(const kw_runtime* runtime, const kw_paged_mla_decode_options* options,
@@ -541,7 +543,7 @@ typedef struct kw_paged_mla_decode_arguments {
   const kw_tensor* lse;         /* [B, s_q, H] fp32, dense, or NULL. */
   void* workspace;              /* 256-byte aligned. */
   uint64_t workspace_bytes;
-  float sm_scale; /* Finite. */
+  float sm_scale;   /* Finite. */
   int32_t reserved; /* 0. */
 } kw_paged_mla_decode_arguments;
 KW_API kw_status kw_paged_mla_decode_run(const kw_paged_mla_decode* op, const kw_paged_mla_decode_arguments* arguments,
