@@ -88,6 +88,8 @@ sparse_mla_prefill.__doc__ = _prefill.sparse_mla_prefill.__doc__
 
 def _eager(q: torch.Tensor, kv: torch.Tensor, indices: torch.Tensor, sm_scale: float, d_v: int, attn_sink: torch.Tensor | None,
            topk_length: torch.Tensor | None, union: int | str | None, deterministic: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    if not isinstance(q, torch.Tensor):
+        raise TypeError(f"argument q: a {type(q).__name__}; legal is a torch tensor")
     shape = q.shape
     if len(shape) != 3:
         raise ValueError(f"argument q: the shape is {list(shape)}; legal is [tokens, heads, d_qk]")
@@ -95,7 +97,7 @@ def _eager(q: torch.Tensor, kv: torch.Tensor, indices: torch.Tensor, sm_scale: f
     out = q.new_empty((tokens, heads, d_v))
     max_logits = q.new_empty((tokens, heads), dtype=torch.float32)
     lse = q.new_empty((tokens, heads), dtype=torch.float32)
-    if not indices.is_contiguous():
+    if isinstance(indices, torch.Tensor) and not indices.is_contiguous():
         indices = indices.contiguous()  # FlashMLA takes rows at a stride
     default_runtime()._calls.run(q, kv, indices, topk_length, attn_sink, out, max_logits, lse, None, sm_scale, d_v, union, deterministic,
                                  None)

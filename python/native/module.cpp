@@ -51,7 +51,8 @@ int fill(PyObject* module) {
 }  // namespace
 }  // namespace kernwright::python
 
-PyMODINIT_FUNC PyInit__native() {
+// The name is Python's.
+PyMODINIT_FUNC PyInit__native() {  // NOLINT(readability-identifier-naming)
   static PyMethodDef methods[] = {{"describe", kernwright::python::describe, METH_VARARGS,
                                    "describe(array, name, stream) -> (data, device, dtype, shape, stride, current stream)"},
                                   {nullptr, nullptr, 0, nullptr}};

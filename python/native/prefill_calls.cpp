@@ -54,25 +54,11 @@ PyObject* raise_status(const State& state, kw_status status) {
   return nullptr;
 }
 
-/// Arguments of run(), in their order.
-enum Argument : std::uint8_t {
-  kQ,
-  kKv,
-  kIndices,
-  kTopkLength,
-  kAttnSink,
-  kOut,
-  kMaxLogits,
-  kLse,  // tensors
-  kWorkspace,
-  kScale,
-  kValueColumns,
-  kUnion,
-  kDeterministic,
-  kStream,
-  kArguments
-};
-constexpr std::size_t kTensors = kLse + 1;
+/// Arguments of run(), in their order: tensors first.
+constexpr std::size_t kQ = 0, kKv = 1, kIndices = 2, kTopkLength = 3, kAttnSink = 4, kOut = 5, kMaxLogits = 6, kLse = 7;
+constexpr std::size_t kTensors = 8;
+constexpr std::size_t kWorkspace = 8, kScale = 9, kValueColumns = 10, kUnion = 11, kDeterministic = 12, kStream = 13;
+constexpr Py_ssize_t kArguments = 14;
 constexpr std::array<const char*, kTensors> kNames{"q", "kv", "indices", "topk_length", "attn_sink", "out", "max_logits", "lse"};
 constexpr bool is_optional(std::size_t tensor) {
   return tensor == kTopkLength || tensor == kAttnSink || tensor == kMaxLogits || tensor == kLse;
@@ -143,10 +129,11 @@ bool read_stream(PyObject* given, const TensorArgument& q, void*& stream) {
 bool read_workspace(State& state, PyObject* given, PyObject* q_object, const TensorArgument& q, std::uint64_t needed, PyObject* stream,
                     TensorArgument& array, Reference& scratch, kw_sparse_mla_prefill_arguments& call) {
   if (needed == 0) return true;
+  const std::uint64_t with_alignment = needed + kAlignment;
   const bool own = given == Py_None;
   if (own) {
-    scratch = Reference::take(
-        PyObject_CallFunction(state.make_scratch.get(), "KO", static_cast<unsigned long long>(needed + kAlignment), q_object));
+    scratch =
+        Reference::take(PyObject_CallFunction(state.make_scratch.get(), "KO", static_cast<unsigned long long>(with_alignment), q_object));
     if (!scratch) return false;
     given = scratch.get();
   }
@@ -169,13 +156,13 @@ bool read_workspace(State& state, PyObject* given, PyObject* q_object, const Ten
   call.workspace_bytes = size > skipped ? size - skipped : 0;
   if (call.workspace_bytes >= needed) return true;
   PyErr_Format(PyExc_ValueError, "argument workspace: it has %llu bytes; legal is at least %llu for this call",
-               static_cast<unsigned long long>(size), static_cast<unsigned long long>(needed + kAlignment));
+               static_cast<unsigned long long>(size), static_cast<unsigned long long>(with_alignment));
   return false;
 }
 
 PyObject* run(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   if (count != kArguments) {
-    PyErr_Format(PyExc_TypeError, "run() takes %d arguments, %zd were given", static_cast<int>(kArguments), count);
+    PyErr_Format(PyExc_TypeError, "run() takes %zd arguments, %zd were given", kArguments, count);
     return nullptr;
   }
   State& state = state_of(self);

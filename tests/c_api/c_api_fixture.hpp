@@ -15,27 +15,41 @@
 
 namespace kernwright::tests::c {
 
-template <class Handle>
-struct Destroyer;
-#define KW_DESTROYER(type)                         \
-  template <>                                      \
-  struct Destroyer<type> {                         \
-    void operator()(type* handle) const noexcept { \
-      type##_destroy(handle);                      \
-    }                                              \
+inline void destroy(kw_runtime* handle) noexcept {
+  kw_runtime_destroy(handle);
+}
+inline void destroy(kw_kernel* handle) noexcept {
+  kw_kernel_destroy(handle);
+}
+inline void destroy(kw_future* handle) noexcept {
+  kw_future_destroy(handle);
+}
+inline void destroy(kw_reports* handle) noexcept {
+  kw_reports_destroy(handle);
+}
+inline void destroy(kw_warm_result* handle) noexcept {
+  kw_warm_result_destroy(handle);
+}
+inline void destroy(kw_sparse_mla_prefill* handle) noexcept {
+  kw_sparse_mla_prefill_destroy(handle);
+}
+inline void destroy(kw_paged_kv* handle) noexcept {
+  kw_paged_kv_destroy(handle);
+}
+inline void destroy(kw_paged_mla_decode* handle) noexcept {
+  kw_paged_mla_decode_destroy(handle);
+}
+inline void destroy(kw_unified_pool* handle) noexcept {
+  kw_unified_pool_destroy(handle);
+}
+struct Destroyer {
+  template <class Handle>
+  void operator()(Handle* handle) const noexcept {
+    destroy(handle);
   }
-KW_DESTROYER(kw_runtime);
-KW_DESTROYER(kw_kernel);
-KW_DESTROYER(kw_future);
-KW_DESTROYER(kw_reports);
-KW_DESTROYER(kw_warm_result);
-KW_DESTROYER(kw_sparse_mla_prefill);
-KW_DESTROYER(kw_paged_kv);
-KW_DESTROYER(kw_paged_mla_decode);
-KW_DESTROYER(kw_unified_pool);
-#undef KW_DESTROYER
+};
 template <class Handle>
-using Owned = std::unique_ptr<Handle, Destroyer<Handle>>;
+using Owned = std::unique_ptr<Handle, Destroyer>;
 
 inline std::string last_error() {
   return kw_last_error();

@@ -94,6 +94,10 @@ class Tensors(unittest.TestCase):
         q, kv, indices = inputs()
         with self.assertRaisesRegex(ValueError, r"argument q: the shape is \[3, 576\]"):
             kernwright.flash_mla_sparse_fwd(q[0], kv, indices, 0.04)
+        with self.assertRaisesRegex(TypeError, "argument q: a list; legal is a torch tensor"):
+            kernwright.flash_mla_sparse_fwd([1], kv, indices, 0.04)
+        with self.assertRaisesRegex(TypeError, "argument indices: a list"):
+            kernwright.flash_mla_sparse_fwd(q, kv, [1], 0.04)
         with self.assertRaisesRegex(ValueError, "argument kv: the dtype is f32; legal is bf16"):
             kernwright.flash_mla_sparse_fwd(q, kv.float(), indices, 0.04)
         with self.assertRaisesRegex(ValueError, "argument kv: the dtype is"):
