@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import re
 import sys
@@ -126,8 +127,12 @@ class Kernel:
         if not 1 <= len(blocks) <= 3 or any(not isinstance(n, int) or not 1 <= n < 2**32 for n in blocks):
             raise ValueError(f"argument grid: it is {grid!r}; legal is one to three positive block counts")
         x, y, z = (*blocks, 1, 1)[:3]
-        c.call("kw_kernel_launch", self._pointer, ctypes.c_uint32(x), ctypes.c_uint32(y), ctypes.c_uint32(z), ctypes.byref(params),
-               ctypes.c_size_t(ctypes.sizeof(params)), ctypes.c_void_p(where or None))
+        torch = sys.modules.get("torch")
+        # A device's default stream has the same handle as every other's: which one it is, the current device says.
+        guard = contextlib.nullcontext() if torch is None or where or self._device == c.HOST else torch.cuda.device(self._device)
+        with guard:
+            c.call("kw_kernel_launch", self._pointer, ctypes.c_uint32(x), ctypes.c_uint32(y), ctypes.c_uint32(z), ctypes.byref(params),
+                   ctypes.c_size_t(ctypes.sizeof(params)), ctypes.c_void_p(where or None))
 
 
 def _name(device: int) -> str:

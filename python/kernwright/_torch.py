@@ -76,6 +76,11 @@ def sparse_mla_prefill(
         torch.ops.kernwright.sparse_mla_prefill_out(q, kv, indices, sm_scale, attn_sink, topk_length, _union_number(union), deterministic,
                                                     out, max_logits, lse)
         return out
+    if _is_elsewhere(q):
+        with torch.cuda.device(q.device):
+            return _prefill.sparse_mla_prefill(q, kv, indices, sm_scale, d_v, topk_length=topk_length, out=out, union=union,
+                                               attn_sink=attn_sink, max_logits=max_logits, lse=lse, workspace=workspace,
+                                               deterministic=deterministic, stream=stream, runtime=runtime)
     if out is None:
         out = _prefill._make_out(q, d_v, stream)
     (runtime or default_runtime())._calls.run(q, kv, indices, topk_length, attn_sink, out, max_logits, lse, workspace, sm_scale, d_v, union,
@@ -86,10 +91,19 @@ def sparse_mla_prefill(
 sparse_mla_prefill.__doc__ = _prefill.sparse_mla_prefill.__doc__
 
 
+def _is_elsewhere(q: Any) -> bool:
+    """Whether q is on a CUDA device that is not the current one. A device's default stream has the same handle as every other's: which one it
+    is, the current device says."""
+    return isinstance(q, torch.Tensor) and q.is_cuda and q.get_device() != torch.cuda.current_device()
+
+
 def _eager(q: torch.Tensor, kv: torch.Tensor, indices: torch.Tensor, sm_scale: float, d_v: int, attn_sink: torch.Tensor | None,
            topk_length: torch.Tensor | None, union: int | str | None, deterministic: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     if not isinstance(q, torch.Tensor):
         raise TypeError(f"argument q: a {type(q).__name__}; legal is a torch tensor")
+    if _is_elsewhere(q):
+        with torch.cuda.device(q.device):
+            return _eager(q, kv, indices, sm_scale, d_v, attn_sink, topk_length, union, deterministic)
     shape = q.shape
     if len(shape) != 3:
         raise ValueError(f"argument q: the shape is {list(shape)}; legal is [tokens, heads, d_qk]")
@@ -125,8 +139,8 @@ def _op(q: torch.Tensor, kv: torch.Tensor, indices: torch.Tensor, sm_scale: floa
 def _op_out(q: torch.Tensor, kv: torch.Tensor, indices: torch.Tensor, sm_scale: float, attn_sink: torch.Tensor | None,
             topk_length: torch.Tensor | None, union: int, deterministic: bool, out: torch.Tensor, max_logits: torch.Tensor | None = None,
             lse: torch.Tensor | None = None) -> None:
-    default_runtime()._calls.run(q, kv, indices, topk_length, attn_sink, out, max_logits, lse, None, sm_scale, 512,
-                                 None if union < 0 else union, deterministic, None)
+    sparse_mla_prefill(q, kv, indices, sm_scale, 512, topk_length=topk_length, out=out, union=None if union < 0 else union,
+                       attn_sink=attn_sink, max_logits=max_logits, lse=lse, deterministic=deterministic)
 
 
 def _fake(q: torch.Tensor, kv: torch.Tensor, indices: torch.Tensor, sm_scale: float, attn_sink: torch.Tensor | None = None,
