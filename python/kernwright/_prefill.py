@@ -7,7 +7,9 @@ import sys
 from typing import Any
 
 from . import _library as c
-from ._runtime import Runtime, default_runtime, device_number
+from . import _native
+from ._errors import error_of
+from ._runtime import Runtime, _scratch, default_runtime, device_number
 
 #: What a workspace may lose to its alignment.
 _ALIGNMENT = 256
@@ -55,6 +57,34 @@ class SparseMlaPrefill:
             workspace_limit=workspace_limit, tile=c.encoded(tile))
         c.call("kw_sparse_mla_prefill_create", self._runtime._handle, ctypes.byref(options), ctypes.byref(self._pointer))
         self._handle = self._pointer.value
+        self._device = options.device
+
+        def make_op(device: int, *_: int) -> SparseMlaPrefill:
+            if device != self._device:
+                raise ValueError(f"argument q: it is on {_place(device)}; the op was made for {_place(self._device)}")
+            return self
+
+        self._calls = _native.PrefillCalls(make_op, _scratch, error_of)
+
+    def run(
+        self,
+        q: Any,
+        kv: Any,
+        indices: Any,
+        sm_scale: float,
+        *,
+        out: Any,
+        topk_length: Any = None,
+        attn_sink: Any = None,
+        max_logits: Any = None,
+        lse: Any = None,
+        workspace: Any = None,
+        stream: int | None = None,
+    ) -> None:
+        """Enqueues the operation; the arguments are those of sparse_mla_prefill(), and the device is the current one. Allocates nothing where
+        a workspace is given or none is needed."""
+        self._calls.run(q, kv, indices, topk_length, attn_sink, out, max_logits, lse, workspace, sm_scale, 512, self._union,
+                        self._deterministic, stream)
 
     def __del__(self) -> None:
         if self._pointer and not self._runtime._abandoned and not sys.is_finalizing():
@@ -147,3 +177,7 @@ def _make_out(q: Any, d_v: int, stream: int | None) -> Any:
     if hasattr(q, "new_empty"):
         return q.new_empty((shape[0], shape[1], d_v))
     raise ValueError(f"argument out: it must be given where q is a {type(q).__name__}")
+
+
+def _place(device: int) -> str:
+    return "the host" if device == c.HOST else f"cuda:{device}"

@@ -79,6 +79,16 @@ class CudaArrays(unittest.TestCase):
         self.call(union=4, workspace=DeviceArray("uint8", op.workspace_bytes(30, 200)))
         self.assertEqual(self.runtime.counters()["launches"] - before, 3)
 
+    def test_an_op_takes_arrays_of_its_device_alone(self) -> None:
+        op = kernwright.SparseMlaPrefill(8, device=0, max_topk=64, union=0, runtime=self.runtime)
+        before = self.runtime.counters()["launches"]
+        for device, message in (((CUDA, 1), "cuda:1"), ((CPU, 0), "the host")):
+            arrays = [DeviceArray(*made, device=device) for made in (
+                ("bfloat16", 30, 8, 576), ("bfloat16", 200, 576), ("int32", 30, 64), ("bfloat16", 30, 8, 512))]
+            with self.assertRaisesRegex(ValueError, f"argument q: it is on {message}; the op was made for cuda:0"):
+                op.run(*arrays[:3], 0.04, out=arrays[3])
+        self.assertEqual(self.runtime.counters()["launches"], before)
+
     def test_what_cannot_be_launched_is_named(self) -> None:
         before = self.runtime.counters()["launches"]
         wrong = {
