@@ -39,6 +39,7 @@ def register_torch_ops() -> None:
 
 
 def __getattr__(name: str) -> Any:
+    function: Any
     if name == "flash_mla_sparse_fwd":
         from ._torch import flash_mla_sparse_fwd as function
     elif name == "sparse_mla_prefill":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import pathlib
-from typing import Any
+from typing import Any, ClassVar
 
 from ._errors import error_of
 
@@ -103,7 +104,7 @@ class WarmOptions(Struct):
 
 
 class WarmSummary(Struct):
-    _fields_ = [("size", _size)] + [(name, _size) for name in ("built", "hit", "skipped", "failed", "not_begun", "not_stored")] + [
+    _fields_: ClassVar[Any] = [("size", _size)] + [(name, _size) for name in ("built", "hit", "skipped", "failed", "not_begun", "not_stored")] + [
         ("cancelled", _i32), ("reserved", _i32), ("seconds", _f64)]
 
 
@@ -113,7 +114,7 @@ class WarmItem(Struct):
 
 
 class SparseMlaPrefillOptions(Struct):
-    _fields_ = [("size", _size)] + [
+    _fields_: ClassVar[Any] = [("size", _size)] + [
         (name, _i32) for name in ("device", "heads", "max_topk", "d_qk", "d_v", "dtype", "group_size", "deterministic", "index_kpool",
                                   "reserved")] + [("workspace_limit", _u64), ("tile", _text)]
 
@@ -136,13 +137,11 @@ def destroy(name: str, handle: ctypes.c_void_p) -> None:
     function(handle)
 
 
-def encoded(text: object) -> bytes | None:
-    """UTF-8 for the C interface; None stays None. A path may be any os.PathLike."""
+def encoded(text: str | os.PathLike[str] | None) -> bytes | None:
+    """UTF-8 for the C interface; None stays None."""
     if text is None:
         return None
-    import os
-
-    return os.fsencode(os.fspath(text)) if not isinstance(text, str) else text.encode()
+    return text.encode() if isinstance(text, str) else os.fsencode(text)
 
 
 def text_array(texts: list[str] | None) -> tuple[Any, int]:
@@ -176,5 +175,5 @@ def reports(ask: str, handle: ctypes.c_void_p) -> list[dict[str, Any]]:
 
 def as_dict(struct: ctypes.Structure) -> dict[str, Any]:
     """The members without size and reserved; text decoded."""
-    values = {name: getattr(struct, name) for name, _ in struct._fields_ if name not in ("size", "reserved")}
+    values = {name: getattr(struct, name) for name, *_ in struct._fields_ if name not in ("size", "reserved")}
     return {name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value for name, value in values.items()}
