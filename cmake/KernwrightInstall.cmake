@@ -1,12 +1,13 @@
-# `cmake --install`, and the package that find_package(kernwright) reads. The library is static, so its own static dependencies are the
-# package's as well (kernwrightConfig.cmake.in finds them); header-only ones stay inside.
+# `cmake --install`, and the package that find_package(kernwright) reads. The C++ library is static, so its own static dependencies are the
+# package's as well (kernwrightConfig.cmake.in finds them); header-only ones stay inside. The shared library of the C interface needs none.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS kernwright EXPORT kernwrightTargets
+install(TARGETS kernwright kernwright_shared EXPORT kernwrightTargets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/runtime/include/kernwright" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-  FILES_MATCHING PATTERN "*.hpp")
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 if(TARGET kernwright_program)
   install(TARGETS kernwright_program RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()

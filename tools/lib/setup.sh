@@ -14,6 +14,10 @@ KW_BUILD_PACKAGES=(
   doctest-dev nlohmann-json3-dev
 )
 
+# The Python package is built where these are, and its wheel is tested with them.
+# shellcheck disable=SC2034  # for the scripts that source this file
+KW_PYTHON_PACKAGES=(python3-dev python3-numpy python3-pip python3-setuptools python3-venv python3-wheel)
+
 # The release of CUDA that is tested. The wheels are named after it, and their folder after its major version.
 KW_CUDA_MAJOR=13
 KW_CUDA_WHEELS=("nvidia-cuda-nvrtc==13.0.*" "nvidia-cuda-runtime==13.0.*")

@@ -1,0 +1,43 @@
+// A Python object as a tensor of the C interface.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "dlpack.hpp"
+#include "kernwright/kernwright.h"
+#include "python.hpp"
+
+namespace kernwright::python {
+
+/// The exchange functions of the types seen so far: looking for them costs more than reading a tensor with them.
+class ExchangeTypes {
+ public:
+  /// Null where the type has none (of this major version). With Python's error set only where that is null and PyErr_Occurred().
+  const dlpack::Exchange* find(PyObject* object);
+  void clear() noexcept { known_.clear(); }
+
+ private:
+  struct Known {
+    Reference type;
+    const dlpack::Exchange* exchange;
+  };
+  std::vector<Known> known_;
+};
+
+/// One argument, read. Where it came over a capsule, the object's memory is held until this ends.
+struct TensorArgument {
+  const char* name = "";
+  kw_tensor tensor{};
+  kw_device device = KW_HOST;
+  const dlpack::Exchange* exchange = nullptr;  ///< Null: it came over __dlpack__().
+  Reference capsule;
+
+  /// False with Python's error set: TypeError where it is no tensor, ValueError where it cannot be passed on.
+  bool read(PyObject* object, const char* argument, ExchangeTypes& types, PyObject* stream);
+  /// [n, 1, m] becomes [n, m]; another middle extent is a ValueError.
+  bool drop_middle();
+};
+
+}  // namespace kernwright::python

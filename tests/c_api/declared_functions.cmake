@@ -1,0 +1,15 @@
+# Writes to OUTPUT a C file that defines every function that HEADER declares, with an empty body.
+cmake_minimum_required(VERSION 3.25)
+file(READ "${HEADER}" text)
+string(REPLACE ";" "@" text "${text}")  # CMake's lists
+string(REGEX MATCHALL "\nKW_API [^@]+@" declarations "${text}")
+list(LENGTH declarations count)
+if(count LESS 50)
+  message(FATAL_ERROR "${HEADER} declares ${count} functions")
+endif()
+set(code "#include \"kernwright/kernwright.h\"\n#include <stdlib.h>\n")
+foreach(declaration IN LISTS declarations)
+  string(REPLACE "@" " { abort(); }" declaration "${declaration}")
+  string(APPEND code "${declaration}\n")
+endforeach()
+file(WRITE "${OUTPUT}" "${code}")
