@@ -104,8 +104,8 @@ Result<BenchPoint> Bench::point(const PointSpec& spec, BenchReport& report, supp
   if (!control) return fail(std::move(control.error()));
   point.control_ms = std::move(control->total_ms);
 
-  point.work = support::sparse_mla_work(input->indices, input->tokens, input->topk, input->kv_rows, input->heads, input->d_qk,
-                                        kValueColumns, point.union_used);
+  point.work = support::sparse_mla_work(input->indices, input->topk_length, input->tokens, input->topk, input->kv_rows, input->heads,
+                                        input->d_qk, kValueColumns, point.union_used);
   const double arithmetic = report.peak_tflops > 0 ? point.work.operations / (report.peak_tflops * 1e12) * 1e3 : 0;
   const double memory = report.peak_tbps > 0 ? point.work.bytes / (report.peak_tbps * 1e12) * 1e3 : 0;
   point.floor_ms = std::max(arithmetic, memory);

@@ -47,6 +47,7 @@ struct TuneFamily {
   };
   std::vector<Choice> choices;
   std::vector<std::string> shapes;
+  std::vector<std::string> input_digests;  ///< Of the files that shapes come from, in their order; empty where they are generated.
   /// What the subjects are launched together with; in the store before anything is measured.
   std::vector<WarmRequest> companions;
 };

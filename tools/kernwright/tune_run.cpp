@@ -187,6 +187,8 @@ class TuneRun {
              {"shapes", settings_.family.shapes},     {"seed", strategy.seed},
              {"strategy", to_string(strategy.kind)},  {"repetitions", settings_.worker.repetitions},
              {"warm_ups", settings_.worker.warm_ups}, {"rounds", settings_.contest.rounds}};
+    // A file of the same name may be another one by the time an interrupted run goes on.
+    if (!settings_.family.input_digests.empty()) run["input_digests"] = settings_.family.input_digests;
     if (strategy.budget) run["budget"] = *strategy.budget;
     if (settings_.worker.points.topk) run["topk"] = *settings_.worker.points.topk;
     return run;

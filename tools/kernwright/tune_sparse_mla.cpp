@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <csignal>
+#include <limits>
 
+#include "key/key.hpp"
 #include "ops/sparse_mla_options.hpp"
 #include "platform/compile_jobs.hpp"
+#include "platform/file_system.hpp"
 #include "sparse_mla_words.hpp"
 #include "support/format.hpp"
 #include "support/number_list.hpp"
@@ -32,7 +35,7 @@ Result<Dimensions> dimensions_of(const TuneSparseMlaWords& words) {
     return dimensions;
   }
   for (const std::string& file : words.points.inputs) {
-    const auto input = read_sparse_mla_input(file);
+    const auto input = read_sparse_mla_input(file, SparseMlaParts::selection);
     if (!input) return fail(Error(input.error()));
     const auto heads = static_cast<int>(input->heads);
     const auto d_qk = static_cast<int>(input->d_qk);
@@ -57,6 +60,16 @@ Result<std::vector<int>> group_sizes(const std::string& words) {
     if (std::ranges::find(groups, size) == groups.end()) groups.push_back(size);
   }
   return groups;
+}
+
+Result<std::vector<std::string>> digests_of(const std::vector<std::string>& files) {
+  std::vector<std::string> digests;
+  for (const std::string& file : files) {
+    const auto content = FileSystem::posix()->read(file, Bytes{std::numeric_limits<std::int64_t>::max()});
+    if (!content) return fail(Error(content.error()).within("--input " + file));
+    digests.push_back(content_hash(std::span<const std::byte>(*content)));
+  }
+  return digests;
 }
 
 Result<TuneFamily> family_of(const TuneSparseMlaWords& words, const DeviceInfo& device) {
@@ -89,6 +102,9 @@ Result<TuneFamily> family_of(const TuneSparseMlaWords& words, const DeviceInfo& 
   const auto specs = point_specs(words.points, on_gpu);
   if (!specs) return fail(Error(specs.error()));
   for (const PointSpec& spec : *specs) family.shapes.push_back(spec.name);
+  auto digests = digests_of(words.points.inputs);
+  if (!digests) return fail(std::move(digests.error()));
+  family.input_digests = std::move(*digests);
   return family;
 }
 
