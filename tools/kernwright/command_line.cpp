@@ -134,6 +134,13 @@ void add_bench(CLI::App& app, BenchSparseMlaOptions& options, Action& action) {
       ->check(CLI::PositiveNumber);
   command->add_option("--peak-tbps", options.peak_tbps, "Memory rate for the floor, TB/s (default likewise)")->check(CLI::PositiveNumber);
   command->add_option("--json", options.json_file, "Write every sample to a JSON file; - for stdout, in place of the table");
+  command->add_option(
+      "--report", options.report_file,
+      "Write the figures as one HTML file with charts, which a browser opens offline: speed by shape beside floors and peers, "
+      "and the noise");
+  command->add_option("--peers", options.peer_files,
+                      "JSON files with times of others, shown beside ours by the shape's name: {\"name\": …, \"points\": [{\"name\": …, "
+                      "\"median_ms\": …}]}, or an earlier --json");
   command->add_flag("--quiet", options.output.quiet, "No progress, notes or warnings on stderr; errors still");
   command->callback([&] { action = [&] { return bench_sparse_mla(options); }; });
 }
@@ -173,6 +180,10 @@ void add_tune(CLI::App& app, TuneSparseMlaWords& words, Action& action) {
   command->add_option("--rounds", words.rounds, "Rounds of the finals (default 5 on a GPU, 3 on host)")->check(CLI::Range(2, 1000));
   command->add_option("--out", words.out, "The table, replaced when all is decided (default: sparse_mla-DEVICE.toml here)");
   command->add_option("--journal", words.journal, "The journal (default: the table's name with .journal.jsonl behind it)");
+  command->add_option(
+      "--report", words.report,
+      "Write what was decided as one HTML file with charts, which a browser opens offline: speed by shape, the space as a heat "
+      "map, what failed and why, the noise. A finished run, asked again, writes it from its journal");
   command->add_option("--jobs", words.jobs, "Compiles at once (default: what processors, CPU quota and memory allow)")
       ->check(CLI::Range(1, 1024));
   command->add_option("--hang-seconds", words.silence_seconds, "A tile whose step takes longer is killed and marked as hanging")

@@ -27,6 +27,7 @@ struct TuneSparseMlaWords {
   std::optional<int> budget;
   std::string out;      ///< The table; empty: sparse_mla-DEVICE.toml here.
   std::string journal;  ///< Empty: the table's name with .journal.jsonl behind it.
+  std::string report;   ///< An HTML file; empty: none.
   std::string template_folder;
   std::optional<int> repetitions, rounds;
   int jobs = 0;                 ///< 0: what the machine bears.

@@ -7,7 +7,7 @@
 #include "json_document.hpp"
 #include "support/format.hpp"
 #include "support/text_table.hpp"
-#include "tune.hpp"
+#include "tune_json.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -130,7 +130,7 @@ std::string text_of(const TuneReport& report) {
   return text;
 }
 
-std::string json_of(const TuneReport& report) {
+Json json_document(const TuneReport& report) {
   Json subjects = Json::array();
   for (const TunedSubject& subject : report.subjects) {
     const tuning::Contest& contest = subject.contest;
@@ -168,27 +168,31 @@ std::string json_of(const TuneReport& report) {
     parameters.push_back(std::move(json));
   }
   const tuning::Origin& origin = report.origin;
-  return document({{"format", 1},
-                   {"family", report.family},
-                   {"device", origin.device.name},
-                   {"target", origin.device.target.name()},
-                   {"driver", text_or_null(origin.driver)},
-                   {"compiler", origin.compiler},
-                   {"date", origin.date},
-                   {"shapes", origin.shapes},
-                   {"strategy", report.strategy},
-                   {"seed", report.seed},
-                   {"repetitions", report.repetitions},
-                   {"warm_ups", report.warm_ups},
-                   {"rounds", report.rounds},
-                   {"measured", report.measured},
-                   {"resumed", report.resumed},
-                   {"worker_starts", report.worker_starts},
-                   {"seconds", report.seconds},
-                   {"journal", report.journal.string()},
-                   {"table", text_or_null(report.table.string())},
-                   {"subjects", std::move(subjects)},
-                   {"parameters", std::move(parameters)}});
+  return {{"format", 1},
+          {"family", report.family},
+          {"device", origin.device.name},
+          {"target", origin.device.target.name()},
+          {"driver", text_or_null(origin.driver)},
+          {"compiler", origin.compiler},
+          {"date", origin.date},
+          {"shapes", origin.shapes},
+          {"strategy", report.strategy},
+          {"seed", report.seed},
+          {"repetitions", report.repetitions},
+          {"warm_ups", report.warm_ups},
+          {"rounds", report.rounds},
+          {"measured", report.measured},
+          {"resumed", report.resumed},
+          {"worker_starts", report.worker_starts},
+          {"seconds", report.seconds},
+          {"journal", report.journal.string()},
+          {"table", text_or_null(report.table.string())},
+          {"subjects", std::move(subjects)},
+          {"parameters", std::move(parameters)}};
+}
+
+std::string json_of(const TuneReport& report) {
+  return document(json_document(report));
 }
 
 }  // namespace kernwright::tool

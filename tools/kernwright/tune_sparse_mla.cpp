@@ -14,6 +14,7 @@
 #include "support/number_list.hpp"
 #include "target_choice.hpp"
 #include "tune.hpp"
+#include "tune_json.hpp"
 #include "tune_run.hpp"
 
 namespace kernwright::tool {
@@ -151,6 +152,9 @@ Result<tuning::ContestOptions> contest_of(const TuneSparseMlaWords& words, bool 
 }
 
 Result<TuneEnd> tune(TuneSparseMlaWords words) {
+  if (!words.report.empty()) {
+    if (auto writable = check_writable("--report", words.report); !writable) return fail(std::move(writable.error()));
+  }
   RuntimeOptions options = runtime_options(words.output);
   if (!words.template_folder.empty()) options.template_folder = words.template_folder;
   const int jobs = words.jobs > 0 ? words.jobs : compile_jobs().count;
@@ -190,6 +194,9 @@ ExitCode tune_sparse_mla(const TuneSparseMlaWords& words) {
     note(words.output, fmt::format("{} measurements are in {}; the same words go on from there", end->report.resumed + end->report.measured,
                                    end->report.journal.string()));
     return end->signal == SIGINT ? ExitCode::interrupted : ExitCode::terminated;
+  }
+  if (!words.report.empty()) {
+    if (const auto written = write_page(words.report, html_of(end->report)); !written) return report_error(written.error());
   }
   const bool all = std::ranges::all_of(end->report.subjects, [](const TunedSubject& each) { return each.contest.tile() != nullptr; });
   return finish(words.output.json ? json_of(end->report) : text_of(end->report), all ? ExitCode::done : ExitCode::wrong);
