@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -24,6 +26,7 @@ constexpr std::array kFunctions{"cuInit",
                                 "cuDeviceGetName",
                                 "cuDeviceGetAttribute",
                                 "cuDeviceTotalMem",
+                                "cuDeviceGetPCIBusId",
                                 "cuDevicePrimaryCtxRetain",
                                 "cuDevicePrimaryCtxRelease",
                                 "cuCtxPushCurrent",
@@ -122,7 +125,16 @@ struct State {
 };
 
 State& state() {
-  static auto* const instance = new State;
+  static auto* const instance = [] {
+    auto* const made = new State;
+    // A process that no test speaks to may be given more devices by its environment.
+    const char* const count = std::getenv("KERNWRIGHT_FAKE_CUDA_DEVICES");
+    for (int i = 1; count != nullptr && i < std::atoi(count); ++i) {
+      made->devices.emplace_back();
+      made->contexts.push_back(Context{i});
+    }
+    return made;
+  }();
   return *instance;
 }
 
@@ -366,6 +378,11 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
 CUresult cuDeviceTotalMem(std::size_t* bytes, CUdevice device) {
   FAKE_ENTER("cuDeviceTotalMem");
   *bytes = state().devices[static_cast<std::size_t>(device)].memory;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetPCIBusId(char* address, int length, CUdevice device) {
+  FAKE_ENTER("cuDeviceGetPCIBusId");
+  std::snprintf(address, static_cast<std::size_t>(length), "0000:%02x:00.0", static_cast<unsigned>(device) + 1);
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {

@@ -218,6 +218,7 @@ HtmlPage html_of(const TuneReport& report) {
        {"Timing", fmt::format("median of {} after {} warm-ups; finals of {} rounds", report.repetitions, report.warm_ups, report.rounds)},
        {"Search", fmt::format("{}, seed {}", report.strategy, report.seed)},
        {"Measured", fmt::format("{}, {} of them in an earlier run", report.measured + report.resumed, report.resumed)},
+       {"Clocks", clocks_of(report).empty() ? "none to watch" : clocks_of(report)},
        {"Journal", report.journal.string()},
        {"Table", report.table.empty() ? "none was written" : report.table.string()}});
   if (origin.device.id.backend == BackendKind::host) {

@@ -8,6 +8,7 @@
 namespace kernwright::tool {
 
 Json json_document(const TuneReport& report);
+std::string clocks_of(const TuneReport& report);  ///< In a line; empty where the device has no clock to watch.
 HtmlPage html_of(const TuneReport& report);
 
 }  // namespace kernwright::tool

@@ -121,7 +121,7 @@ Result<Row> read_common(TomlReader& reader) {
   if (!measured) return fail(std::move(measured.error()));
   row.measured = measured->value_or("");
   // For people; looked at so that a wrong one is found.
-  for (const std::string_view key : {"driver", "compiler", "date"}) {
+  for (const std::string_view key : {"driver", "compiler", "date", "clocks"}) {
     if (auto text = reader.optional_string(key); !text) return fail(std::move(text.error()));
   }
   for (const std::string_view key : {"gain", "noise"}) {

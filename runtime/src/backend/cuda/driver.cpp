@@ -32,6 +32,7 @@ DriverApi resolve(const DynamicLibrary& library, Missing& missing) {
   required(api.device_get_name, "cuDeviceGetName");
   required(api.device_get_attribute, "cuDeviceGetAttribute");
   required(api.device_total_mem, "cuDeviceTotalMem_v2");
+  required(api.device_get_pci_bus_id, "cuDeviceGetPCIBusId");
   required(api.device_primary_ctx_retain, "cuDevicePrimaryCtxRetain");
   required(api.device_primary_ctx_release, "cuDevicePrimaryCtxRelease_v2");
   required(api.ctx_push_current, "cuCtxPushCurrent_v2");

@@ -26,6 +26,7 @@ struct DriverApi {
   decltype(&::cuDeviceGetName) device_get_name = nullptr;
   decltype(&::cuDeviceGetAttribute) device_get_attribute = nullptr;
   decltype(&::cuDeviceTotalMem) device_total_mem = nullptr;
+  decltype(&::cuDeviceGetPCIBusId) device_get_pci_bus_id = nullptr;
   decltype(&::cuDevicePrimaryCtxRetain) device_primary_ctx_retain = nullptr;
   decltype(&::cuDevicePrimaryCtxRelease) device_primary_ctx_release = nullptr;
   decltype(&::cuCtxPushCurrent) ctx_push_current = nullptr;
