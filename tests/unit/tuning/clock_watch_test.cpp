@@ -48,7 +48,7 @@ TEST_CASE("clock watch: a steady clock is timed once, a changed or held one once
   // Disturbed the first time, steady the second: the second counts.
   CHECK(timed({{1980, 0}, {1755, 0}, {1755, 0}}) == std::pair{2, std::optional(ClockSpan{1755, 1755, 0, 1})});
   CHECK(timed({{1980, 0}, {1980, 0x4}, {1980, 0}, {1980, 0}}) == std::pair{2, std::optional(ClockSpan{1980, 1980, 0, 1})});
-  for (const std::uint64_t reason : {0x4, 0x8, 0x20, 0x40, 0x80}) {
+  for (const std::uint64_t reason : {0x4U, 0x8U, 0x20U, 0x40U, 0x80U}) {
     const auto [made, span] = timed({{1980, reason}});
     CHECK(made == 2);
     REQUIRE(span);
