@@ -146,8 +146,8 @@ Result<BenchReport> Bench::run() {
     auto measured = point(spec, report, progress);
     if (!measured) return fail(std::move(measured.error()).within(spec.name));
     report.points.push_back(std::move(*measured));
-    const double each = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() /
-                        static_cast<double>(report.points.size());
+    const double each =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() / static_cast<double>(report.points.size());
     const double left = each * static_cast<double>(specs->size() - report.points.size());
     progress.step(left > 0 ? fmt::format("{}, about {} left", spec.name, support::format_duration(left)) : spec.name);
   }

@@ -27,7 +27,8 @@ RecordedCall recorded_call(const SparseMlaPrefillArguments& arguments, const Spa
   call.device = options.device;
   call.stream = stream;
   const auto add = [&](const char* name, const TensorView& view, bool output) {
-    if (!view.present() && !(view.rank > 0 && view.shape[0] == 0)) return;  // a tensor without elements may have no memory
+    const bool empty = view.rank > 0 && view.shape[0] == 0;  // which may have no memory
+    if (!view.present() && !empty) return;
     call.tensors.push_back({name, view, output});
     if (std::string strides = strides_of(view); !strides.empty()) call.metadata.emplace(fmt::format("strides.{}", name), strides);
   };

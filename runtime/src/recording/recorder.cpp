@@ -148,23 +148,28 @@ Result<> Recorder::enqueue(Job& job, const RecordedCall& call, const std::vector
   return done ? std::move(marked) : std::move(done);
 }
 
+bool Recorder::has_thread() {
+  const std::lock_guard lock(mutex_);
+  if (thread_.joinable()) return true;
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error&) {
+    warn_once("thread", fmt::format("no thread could be started for recordings: calls of {} wait for theirs", options_.op));
+    return false;
+  }
+  return true;
+}
+
 void Recorder::hand_over(std::unique_ptr<Job> job) {
+  if (!has_thread()) {
+    finish(*job);
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
-    if (!thread_.joinable()) {
-      try {
-        thread_ = std::thread([this] { work(); });
-      } catch (const std::system_error&) {
-        warn_once("thread", fmt::format("no thread could be started for recordings: calls of {} wait for theirs", options_.op));
-      }
-    }
-    if (thread_.joinable()) jobs_.push_back(std::move(job));
+    jobs_.push_back(std::move(job));
   }
-  if (job) {
-    finish(*job);
-  } else {
-    changed_.notify_one();
-  }
+  changed_.notify_one();
 }
 
 void Recorder::work() {

@@ -57,6 +57,7 @@ class Recorder {
 
   Result<> copy(const std::shared_ptr<Backend>& backend, const RecordedCall& call);
   Result<> enqueue(Job& job, const RecordedCall& call, const std::vector<std::uint64_t>& offsets);
+  bool has_thread();
   void hand_over(std::unique_ptr<Job> job);
   void work();
   void finish(Job& job) noexcept;

@@ -65,6 +65,13 @@ TEST_CASE("row copies: every layout of three dimensions comes out dense, in as f
   }
 }
 
+TEST_CASE("row copies: rows that overlap along an outer dimension are refused as well") {
+  std::vector<std::uint16_t> memory(4096);
+  const auto copies = row_copies(TensorView{memory.data(), DType::bf16, 3, {4, 2, 16}, {8, 1000, 1}}, memory.data());
+  REQUIRE_FALSE(copies);
+  CHECK(copies.error().code == ErrorCode::unsupported);
+}
+
 TEST_CASE("row copies: nothing for no elements, and rows that overlap are refused") {
   std::vector<std::uint16_t> memory(512);
   CHECK(row_copies(TensorView{memory.data(), DType::bf16, 3, {0, 3, 16}, {48, 16, 1}}, memory.data())->empty());
