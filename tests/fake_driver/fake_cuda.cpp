@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -24,6 +26,7 @@ constexpr std::array kFunctions{"cuInit",
                                 "cuDeviceGetName",
                                 "cuDeviceGetAttribute",
                                 "cuDeviceTotalMem",
+                                "cuDeviceGetPCIBusId",
                                 "cuDevicePrimaryCtxRetain",
                                 "cuDevicePrimaryCtxRelease",
                                 "cuCtxPushCurrent",
@@ -35,6 +38,10 @@ constexpr std::array kFunctions{"cuInit",
                                 "cuMemcpyHtoD",
                                 "cuMemcpyDtoH",
                                 "cuMemsetD8",
+                                "cuMemHostAlloc",
+                                "cuMemFreeHost",
+                                "cuMemcpyDtoHAsync",
+                                "cuMemcpy2DAsync",
                                 "cuStreamCreate",
                                 "cuStreamDestroy",
                                 "cuStreamSynchronize",
@@ -111,13 +118,23 @@ struct State {
   std::map<CUstream, std::unique_ptr<Stream>> streams;
   std::map<CUlibrary, std::unique_ptr<Library>> libraries;
   std::map<CUdeviceptr, std::unique_ptr<unsigned char[]>> memory;
+  std::map<void*, std::unique_ptr<unsigned char[]>> pinned;
   std::map<CUevent, std::unique_ptr<int>> events;
   int retained = 0;
   bool initialised = false;
 };
 
 State& state() {
-  static auto* const instance = new State;
+  static auto* const instance = [] {
+    auto* const made = new State;
+    // A process that no test speaks to may be given more devices by its environment.
+    const char* const count = std::getenv("KERNWRIGHT_FAKE_CUDA_DEVICES");
+    for (int i = 1; count != nullptr && i < std::atoi(count); ++i) {
+      made->devices.emplace_back();
+      made->contexts.push_back(Context{i});
+    }
+    return made;
+  }();
   return *instance;
 }
 
@@ -363,6 +380,11 @@ CUresult cuDeviceTotalMem(std::size_t* bytes, CUdevice device) {
   *bytes = state().devices[static_cast<std::size_t>(device)].memory;
   return CUDA_SUCCESS;
 }
+CUresult cuDeviceGetPCIBusId(char* address, int length, CUdevice device) {
+  FAKE_ENTER("cuDeviceGetPCIBusId");
+  std::snprintf(address, static_cast<std::size_t>(length), "0000:%02x:00.0", static_cast<unsigned>(device) + 1);
+  return CUDA_SUCCESS;
+}
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   FAKE_ENTER("cuDevicePrimaryCtxRetain");
   if (refused_by_capture()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -429,6 +451,42 @@ CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t size) {
   FAKE_ENTER("cuMemcpyDtoH");
   FAKE_NEEDS_CONTEXT();
   std::memcpy(to, reinterpret_cast<const void*>(from), size);
+  return CUDA_SUCCESS;
+}
+// Copies behind a stream's work: everything here has happened once it was asked for.
+CUresult cuMemHostAlloc(void** data, std::size_t size, unsigned) {
+  FAKE_ENTER("cuMemHostAlloc");
+  FAKE_NEEDS_CONTEXT();
+  if (refused_by_capture()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  auto block = std::make_unique<unsigned char[]>(size);
+  *data = block.get();
+  const std::lock_guard lock(state().mutex);
+  state().pinned[*data] = std::move(block);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemFreeHost(void* data) {
+  FAKE_ENTER("cuMemFreeHost");
+  FAKE_NEEDS_CONTEXT();
+  const std::lock_guard lock(state().mutex);
+  return state().pinned.erase(data) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t size, CUstream) {
+  FAKE_ENTER("cuMemcpyDtoHAsync");
+  FAKE_NEEDS_CONTEXT();
+  std::memcpy(to, reinterpret_cast<const void*>(from), size);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream) {
+  FAKE_ENTER("cuMemcpy2DAsync");
+  FAKE_NEEDS_CONTEXT();
+  if (copy->srcMemoryType != CU_MEMORYTYPE_DEVICE || copy->dstMemoryType != CU_MEMORYTYPE_HOST || copy->srcPitch < copy->WidthInBytes ||
+      copy->dstPitch < copy->WidthInBytes) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (std::size_t row = 0; row < copy->Height; ++row) {
+    std::memcpy(static_cast<unsigned char*>(copy->dstHost) + row * copy->dstPitch,
+                reinterpret_cast<const unsigned char*>(copy->srcDevice) + row * copy->srcPitch, copy->WidthInBytes);
+  }
   return CUDA_SUCCESS;
 }
 CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, std::size_t size) {

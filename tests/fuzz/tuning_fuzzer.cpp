@@ -6,7 +6,7 @@ using namespace kernwright;
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   TuningTables tables;
-  const auto added = tables.add({reinterpret_cast<const char*>(data), size}, "fuzz.toml");
+  const auto added = tables.add({reinterpret_cast<const char*>(data), size}, "fuzz.toml", kernwright::TableOwner::user);
   DeviceInfo device;
   device.name = "NVIDIA H200";
   device.target = *Target::parse("sm_90a");

@@ -52,6 +52,11 @@ class ReplayBackend final : public Backend {
     return real_->copy_from_device(device, to, from);
   }
   Result<> fill(DeviceId device, void* data, std::byte value, Bytes size) override { return real_->fill(device, data, value, size); }
+  Result<void*> allocate_pinned(DeviceId device, Bytes size) override { return real_->allocate_pinned(device, size); }
+  void free_pinned(DeviceId device, void* data) noexcept override { real_->free_pinned(device, data); }
+  Result<> enqueue_copy_from_device(DeviceId device, const RowCopy& copy, StreamHandle stream) override {
+    return real_->enqueue_copy_from_device(device, copy, stream);
+  }
   Result<StreamHandle> create_stream(DeviceId device) override { return real_->create_stream(device); }
   void destroy_stream(DeviceId device, StreamHandle stream) noexcept override { real_->destroy_stream(device, stream); }
   Result<> synchronize(DeviceId device, StreamHandle stream) override { return real_->synchronize(device, stream); }
@@ -60,6 +65,7 @@ class ReplayBackend final : public Backend {
   void destroy_event(DeviceId device, void* event) noexcept override { real_->destroy_event(device, event); }
   Result<> record_event(DeviceId device, void* event, StreamHandle stream) override { return real_->record_event(device, event, stream); }
   Result<> enqueue_wait(DeviceId device, StreamHandle stream, void* event) override { return real_->enqueue_wait(device, stream, event); }
+  Result<> wait_for_event(DeviceId device, void* event) override { return real_->wait_for_event(device, event); }
   Result<double> elapsed_milliseconds(DeviceId device, void* start, void* stop) override {
     return real_->elapsed_milliseconds(device, start, stop);
   }

@@ -1,8 +1,8 @@
 // How a benchmark is shown: a table of 100 columns, and a JSON document with every sample.
 #include <fmt/format.h>
 
-#include "bench_sparse_mla.hpp"
-#include "json_document.hpp"
+#include "bench_json.hpp"
+#include "support/text_table.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -44,10 +44,18 @@ std::string text_of(const BenchReport& report) {
   for (const BenchPoint& point : report.points) {
     if (!point.check.passed) text += fmt::format("{}: {}\n", point.name, point.check.first_failure);
   }
+  for (const BenchPeer& peer : report.peers) {
+    text += fmt::format("\n{:<24.24} {:>9} {:>9}\n", support::printable(peer.name), "peer ms", "x ours");
+    for (const BenchPoint& point : report.points) {
+      const double ours = support::spread(point.total_ms).median, theirs = peer.median_of(point.name);
+      if (theirs <= 0 || ours <= 0) continue;
+      text += fmt::format("{:<24.24} {:>9.4f} {:>9.2f}\n", point.name, theirs, theirs / ours);
+    }
+  }
   return text;
 }
 
-std::string json_of(const BenchReport& report) {
+Json json_document(const BenchReport& report) {
   Json points = Json::array();
   for (const BenchPoint& point : report.points) {
     Json launches = Json::array();
@@ -92,21 +100,27 @@ std::string json_of(const BenchReport& report) {
                        {"spill_stores", kernel.resources.spill_stores.count},
                        {"spill_loads", kernel.resources.spill_loads.count}});
   }
-  const Json json{{"format", 1},
-                  {"benchmark", "sparse-mla"},
-                  {"device", report.device.name},
-                  {"target", report.device.target.name()},
-                  {"driver", report.driver.empty() ? Json(nullptr) : Json(report.driver)},
-                  {"compiler", report.compiler},
-                  {"date", report.date},
-                  {"version", report.version},
-                  {"repetitions", report.repetitions},
-                  {"warm_ups", report.warm_ups},
-                  {"peak_tflops", report.peak_tflops > 0 ? Json(report.peak_tflops) : Json(nullptr)},
-                  {"peak_tbps", report.peak_tbps > 0 ? Json(report.peak_tbps) : Json(nullptr)},
-                  {"kernels", std::move(kernels)},
-                  {"points", std::move(points)}};
-  return document(json);
+  Json peers = Json::array();
+  for (const BenchPeer& peer : report.peers) peers.push_back({{"name", peer.name}, {"file", peer.file}, {"median_ms", peer.median_ms}});
+  return {{"format", 1},
+          {"benchmark", "sparse-mla"},
+          {"device", report.device.name},
+          {"target", report.device.target.name()},
+          {"driver", report.driver.empty() ? Json(nullptr) : Json(report.driver)},
+          {"compiler", report.compiler},
+          {"date", report.date},
+          {"version", report.version},
+          {"repetitions", report.repetitions},
+          {"warm_ups", report.warm_ups},
+          {"peak_tflops", report.peak_tflops > 0 ? Json(report.peak_tflops) : Json(nullptr)},
+          {"peak_tbps", report.peak_tbps > 0 ? Json(report.peak_tbps) : Json(nullptr)},
+          {"kernels", std::move(kernels)},
+          {"points", std::move(points)},
+          {"peers", std::move(peers)}};
+}
+
+std::string json_of(const BenchReport& report) {
+  return document(json_document(report));
 }
 
 }  // namespace kernwright::tool

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <ctime>
 #include <fstream>
 
 #include "backend/cuda/diagnosis.hpp"
+#include "bench_json.hpp"
 #include "prepare/options.hpp"
 #include "sparse_mla_timing.hpp"
 #include "sparse_mla_words.hpp"
@@ -104,8 +106,8 @@ Result<BenchPoint> Bench::point(const PointSpec& spec, BenchReport& report, supp
   if (!control) return fail(std::move(control.error()));
   point.control_ms = std::move(control->total_ms);
 
-  point.work = support::sparse_mla_work(input->indices, input->tokens, input->topk, input->kv_rows, input->heads, input->d_qk,
-                                        kValueColumns, point.union_used);
+  point.work = support::sparse_mla_work(input->indices, input->topk_length, input->tokens, input->topk, input->kv_rows, input->heads,
+                                        input->d_qk, kValueColumns, point.union_used);
   const double arithmetic = report.peak_tflops > 0 ? point.work.operations / (report.peak_tflops * 1e12) * 1e3 : 0;
   const double memory = report.peak_tbps > 0 ? point.work.bytes / (report.peak_tbps * 1e12) * 1e3 : 0;
   point.floor_ms = std::max(arithmetic, memory);
@@ -139,11 +141,15 @@ Result<BenchReport> Bench::run() {
     report.compiler = "the interpreter: times are this CPU's, not a GPU's";
   }
   support::Progress progress(support::progress_style(options_.output.quiet), "bench sparse-mla", static_cast<std::int64_t>(specs->size()));
+  const auto started = std::chrono::steady_clock::now();
   for (const PointSpec& spec : *specs) {
     auto measured = point(spec, report, progress);
     if (!measured) return fail(std::move(measured.error()).within(spec.name));
     report.points.push_back(std::move(*measured));
-    progress.step(spec.name);
+    const double each =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() / static_cast<double>(report.points.size());
+    const double left = each * static_cast<double>(specs->size() - report.points.size());
+    progress.step(left > 0 ? fmt::format("{}, about {} left", spec.name, support::format_duration(left)) : spec.name);
   }
   return report;
 }
@@ -160,12 +166,23 @@ Result<BenchReport> bench(const BenchSparseMlaOptions& options) {
   if (!options.json_file.empty() && options.json_file != "-" && !std::ofstream(options.json_file, std::ios::app)) {
     return fail(ErrorCode::io, fmt::format("--json {}: it cannot be written", options.json_file));
   }
+  if (!options.report_file.empty()) {
+    if (auto writable = check_writable("--report", options.report_file); !writable) return fail(std::move(writable.error()));
+  }
+  std::vector<BenchPeer> peers;
+  for (const std::string& file : options.peer_files) {
+    auto peer = read_peer(file);
+    if (!peer) return fail(std::move(peer.error()));
+    peers.push_back(std::move(*peer));
+  }
   auto runtime = Runtime::create(runtime_options(options.output));
   if (!runtime) return fail(std::move(runtime.error()));
   auto chosen = choose_device(*runtime, target_word(options.target, "auto"));
   if (!chosen) return fail(std::move(chosen.error()));
   if (!chosen->note.empty()) note(options.output, chosen->note);
-  return Bench(options, *runtime, chosen->device).run();
+  auto report = Bench(options, *runtime, chosen->device).run();
+  if (report) report->peers = std::move(peers);
+  return report;
 }
 
 }  // namespace
@@ -175,6 +192,9 @@ ExitCode bench_sparse_mla(const BenchSparseMlaOptions& options) {
   if (!report) return report_error(report.error());
   const bool right = std::ranges::all_of(report->points, [](const BenchPoint& point) { return point.check.passed; });
   const ExitCode code = right ? ExitCode::done : ExitCode::wrong;
+  if (!options.report_file.empty()) {
+    if (const auto written = write_page(options.report_file, html_of(*report)); !written) return report_error(written.error());
+  }
   if (options.json_file == "-") return finish(json_of(*report), code);
   if (!options.json_file.empty()) {
     if (const auto written = write_json(options.json_file, json_of(*report)); !written) return report_error(written.error());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_peers.hpp"
 #include "console.hpp"
 #include "kernwright/device.hpp"
 #include "kernwright/kernel.hpp"
@@ -18,7 +19,9 @@ namespace kernwright::tool {
 
 struct BenchSparseMlaOptions {
   OutputOptions output;
-  std::string json_file;  ///< Empty: none; "-": stdout.
+  std::string json_file;    ///< Empty: none; "-": stdout.
+  std::string report_file;  ///< Empty: none.
+  std::vector<std::string> peer_files;
   SparseMlaPointWords points;
   std::int64_t heads = 8;
   std::string union_word = "auto";
@@ -56,6 +59,7 @@ struct BenchReport {
   double peak_tflops = 0, peak_tbps = 0;
   std::vector<BenchPoint> points;
   std::vector<PrepareReport> kernels;
+  std::vector<BenchPeer> peers;
 };
 
 std::string text_of(const BenchReport& report);  ///< At most 100 columns.

@@ -13,6 +13,7 @@
 #include "console.hpp"
 #include "doctor.hpp"
 #include "run_sparse_mla.hpp"
+#include "trace.hpp"
 #include "tune.hpp"
 #include "tune_worker.hpp"
 #include "warm.hpp"
@@ -33,6 +34,8 @@ constexpr const char* kEnvironment = R"(Environment:
   KERNWRIGHT_COMPILER           which of the compilers that stores list counts where none is used
   KERNWRIGHT_TARGET             what --target means where it is not given
   KERNWRIGHT_TUNING_DIR         tuning tables that are read before the built-in ones
+  KERNWRIGHT_RECORD             OP:CALLS:FOLDER: saves the first so many calls of an op, e.g. sparse_mla:3:/tmp/recordings
+  KERNWRIGHT_RECORD_LIMIT       what all of them may take: bytes, or with K, M, G, T (default 4G)
   KERNWRIGHT_CUDA_DRIVER        libcuda.so.1
   KERNWRIGHT_NVRTC              libnvrtc.so
   KERNWRIGHT_HOST_MODE          fibers, fibers-asan or threads
@@ -61,7 +64,9 @@ void add_run(CLI::App& app, RunSparseMlaOptions& options, Action& action) {
   CLI::Option* const input = command->add_option(
       "--input", options.input_file,
       "A safetensors file: q [T, H, 576 or 512] BF16, kv [S, d_qk] BF16, indices [T, K] I32, optionally topk_length [T] I32 and attn_sink "
-      "[H] F32; sm_scale from its metadata, else d_qk^(-1/2). Without it: q and kv of N(0, 1), indices a random walk");
+      "[H] F32; sm_scale from its metadata, else d_qk^(-1/2); or a recording (KERNWRIGHT_RECORD), as it is. Without it: q and kv of N(0, "
+      "1), "
+      "indices a random walk");
   command->add_option("--output", options.output_file, "Write out [T, H, 512] BF16, max_logits and lse [T, H] F32 to a safetensors file");
   const auto generated = [&](CLI::Option* option) { option->excludes(input); };
   using Number = std::int64_t;
@@ -77,13 +82,19 @@ void add_run(CLI::App& app, RunSparseMlaOptions& options, Action& action) {
   generated(
       command->add_option("--churn", options.churn, "Share of its rows that a token replaces (default 0.05)")->check(CLI::Range(0.0, 1.0)));
   generated(command->add_option("--seed", options.seed, "Seed of all that is random (default 1)"));
-  command->add_option("--union", options.union_word, "Tokens that share one gathered union of rows: auto, 0 (off), 2, 4, 8, 16")
-      ->capture_default_str();
-  command->add_option("--tile", options.tile, "Tile to ask for, e.g. mma:m64n32s2w8 (default: from the tuning tables)");
+  command->add_option(
+      "--union", options.union_word,
+      "Tokens that share one gathered union of rows: auto, 0 (off), 2, 4, 8, 16 (default: what a recording used, else auto)");
+  command->add_option(
+      "--tile", options.tile,
+      "Tile to ask for, e.g. mma:m64n32s2w8 (default: what a recording of the same target used, else from the tuning tables)");
   command->add_option("--target", options.target,
                       "auto (a CUDA device if there is one, else host), host, or the target of a device here (default: auto)");
   command->add_flag("--deterministic", options.deterministic, "Make a token's result depend on its own inputs only; turns union off");
-  command->add_flag("--check", options.check, "Compare with the CPU reference; exit code 1 where the output is wrong");
+  command->add_flag(
+      "--check", options.check,
+      "Compare with the CPU reference, and with the output that a recording holds: bit by bit where target, tile and union are the "
+      "same; exit code 1 where the output is wrong");
   add_output_options(*command, options.output, true);
   command->callback([&] { action = [&] { return run_sparse_mla(options); }; });
 }
@@ -123,6 +134,13 @@ void add_bench(CLI::App& app, BenchSparseMlaOptions& options, Action& action) {
       ->check(CLI::PositiveNumber);
   command->add_option("--peak-tbps", options.peak_tbps, "Memory rate for the floor, TB/s (default likewise)")->check(CLI::PositiveNumber);
   command->add_option("--json", options.json_file, "Write every sample to a JSON file; - for stdout, in place of the table");
+  command->add_option(
+      "--report", options.report_file,
+      "Write the figures as one HTML file with charts, which a browser opens offline: speed by shape beside floors and peers, "
+      "and the noise");
+  command->add_option("--peers", options.peer_files,
+                      "JSON files with times of others, shown beside ours by the shape's name: {\"name\": …, \"points\": [{\"name\": …, "
+                      "\"median_ms\": …}]}, or an earlier --json");
   command->add_flag("--quiet", options.output.quiet, "No progress, notes or warnings on stderr; errors still");
   command->callback([&] { action = [&] { return bench_sparse_mla(options); }; });
 }
@@ -162,6 +180,10 @@ void add_tune(CLI::App& app, TuneSparseMlaWords& words, Action& action) {
   command->add_option("--rounds", words.rounds, "Rounds of the finals (default 5 on a GPU, 3 on host)")->check(CLI::Range(2, 1000));
   command->add_option("--out", words.out, "The table, replaced when all is decided (default: sparse_mla-DEVICE.toml here)");
   command->add_option("--journal", words.journal, "The journal (default: the table's name with .journal.jsonl behind it)");
+  command->add_option(
+      "--report", words.report,
+      "Write what was decided as one HTML file with charts, which a browser opens offline: speed by shape, the space as a heat "
+      "map, what failed and why, the noise. A finished run, asked again, writes it from its journal");
   command->add_option("--jobs", words.jobs, "Compiles at once (default: what processors, CPU quota and memory allow)")
       ->check(CLI::Range(1, 1024));
   command->add_option("--hang-seconds", words.silence_seconds, "A tile whose step takes longer is killed and marked as hanging")
@@ -173,6 +195,22 @@ void add_tune(CLI::App& app, TuneSparseMlaWords& words, Action& action) {
   // What tune starts for itself; its words and answers are lines, see search/worker_measurer.hpp.
   CLI::App* const worker = app.add_subcommand(kTuneWorker)->group("");
   worker->callback([&] { action = [] { return tune_worker(); }; });
+}
+
+void add_trace(CLI::App& app, TraceOptions& options, Action& action) {
+  CLI::App* const command = app.add_subcommand(
+      "trace",
+      "Print how large the unions of an input's tokens are for G = 2, 4, 8, 16: rows of a group (mean, p50, p99, largest), and their mean "
+      "over\n"
+      "the rows of one token. Says which G would pay, by a cost that is printed with it: a group's union is gathered once for every 64\n"
+      "rows (G x heads) that are begun, so a token costs union x ceil(G x heads / 64) / G rows. The union's own building is not in it:\n"
+      "a G that saves less than 5% does not count as paying. Beside it stands what --union auto means here (tuning tables, else its "
+      "rule).");
+  command->add_option("file", options.file, "A recording, or another safetensors file as for run --input")->required();
+  command->add_option("--target", options.target,
+                      "Of which device auto is asked: auto, host, or the target of a device here (default: auto)");
+  add_output_options(*command, options.output, true);
+  command->callback([&] { action = [&] { return trace(options); }; });
 }
 
 void add_warm(CLI::App& app, WarmWords& words, Action& action) {
@@ -362,6 +400,8 @@ int run_command_line(int argc, const char* const* argv) {
   add_bench(app, bench_options, action);
   TuneSparseMlaWords tune_words;
   add_tune(app, tune_words, action);
+  TraceOptions trace_options;
+  add_trace(app, trace_options, action);
   WarmWords warm_words;
   add_warm(app, warm_words, action);
   CacheWords cache_words;

@@ -9,6 +9,7 @@
 #include "kernwright/counters.hpp"
 #include "kernwright/kernel.hpp"
 #include "kernwright/warming.hpp"
+#include "sparse_mla_recording.hpp"
 #include "support/sparse_mla_check.hpp"
 
 namespace kernwright::tool {
@@ -35,6 +36,7 @@ struct RunReport {
   int repetitions = 0, warm_ups = 0;
   std::optional<support::SparseMlaCheck> check;
   std::int64_t checked_tokens = 0;
+  std::optional<RecordedComparison> recorded;
   std::string output;  ///< The file written; empty: none.
   Counters counters;
 };

@@ -67,6 +67,19 @@ Json check_json(const RunReport& report) {
           {"first_failure", check.first_failure}};
 }
 
+Json recorded_json(const std::optional<RecordedComparison>& recorded) {
+  if (!recorded) return nullptr;
+  return {{"passed", recorded->passed()},
+          {"same_kernel", recorded->same_kernel},
+          {"difference", text_or_null(recorded->difference)},
+          {"bit_identical", recorded->differing == 0},
+          {"elements", recorded->elements},
+          {"differing", recorded->differing},
+          {"largest_difference", recorded->largest_difference},
+          {"first", text_or_null(recorded->first)},
+          {"recorded_failure", text_or_null(recorded->recorded_failure)}};
+}
+
 }  // namespace
 
 std::string json_of(const RunReport& report) {
@@ -89,6 +102,7 @@ std::string json_of(const RunReport& report) {
                   {"total_ms", report.total_ms},
                   {"repetitions", report.repetitions},
                   {"check", check_json(report)},
+                  {"recorded", recorded_json(report.recorded)},
                   {"output", text_or_null(report.output)},
                   {"counters", counters_json(report.counters)}};
   return document(json);

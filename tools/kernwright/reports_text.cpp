@@ -40,6 +40,20 @@ std::string check_text(const RunReport& report) {
   return text;
 }
 
+std::string recorded_text(const RecordedComparison& recorded) {
+  if (recorded.differing == 0) {
+    return line("recorded", fmt::format("bit for bit the recorded output, {} elements{}{}", recorded.elements,
+                                        recorded.same_kernel ? "" : ", though recorded with another kernel: ", recorded.difference));
+  }
+  std::string text = line("recorded", fmt::format("{}: {} of {} elements differ from the recorded output, by up to {:.3g} in out; first {}",
+                                                  recorded.passed() ? "passed" : "FAILED", recorded.differing, recorded.elements,
+                                                  recorded.largest_difference, recorded.first));
+  if (recorded.same_kernel) return text + more("the same target, tile and union computed it, so the bits should be the same");
+  text += more(fmt::format("recorded with another kernel: {}", recorded.difference));
+  return text + more(recorded.recorded_failure.empty() ? std::string("the recorded output is right by the CPU reference as well")
+                                                       : "the recorded output is WRONG by the CPU reference: " + recorded.recorded_failure);
+}
+
 }  // namespace
 
 std::string text_of(const RunReport& report) {
@@ -70,6 +84,7 @@ std::string text_of(const RunReport& report) {
       line("total", fmt::format("{}, median of {} after {} ({})", format_milliseconds(report.total_ms), report.repetitions, report.warm_ups,
                                 report.device.id.backend == BackendKind::host ? "the interpreter's time, not a GPU's" : "events"));
   if (report.check) text += check_text(report);
+  if (report.recorded) text += recorded_text(*report.recorded);
   if (!report.output.empty()) text += line("output", report.output);
   return text;
 }

@@ -95,8 +95,39 @@ void describe_launches(const SparseMlaPrefill& op, const SparseMlaInput& input, 
   }
 }
 
+/// The recorded call's choices where the words make none. A tile is of its target alone.
+void replay(const SparseMlaRecording& recorded, const RunSparseMlaOptions& words, const Target& target, SparseMlaPrefillOptions& options) {
+  if (words.union_word.empty() && !words.deterministic) {
+    options.group_size = recorded.union_used;
+    options.deterministic = recorded.deterministic;
+  }
+  if (words.tile.empty() && recorded.target == target.name()) options.tile = recorded.tile;
+}
+
+RecordedComparison compare_recorded(const SparseMlaInput& input, const HostOutput& output, const RunReport& report,
+                                    const RunSparseMlaOptions& options) {
+  const SparseMlaRecording& recorded = *input.recorded;
+  RecordedComparison comparison = compare_bits(recorded, output, input.heads);
+  const Tile& tile = report.launches.back().prepared.tile_fitted;
+  const auto differs = [&](std::string_view what, const std::string& there, const std::string& here) {
+    if (there == here) return;
+    comparison.difference += fmt::format("{}{} {} there, {} here", comparison.difference.empty() ? "" : "; ", what, there, here);
+  };
+  differs("target", recorded.target, report.device.target.name());
+  differs("tile", recorded.tile.text(), tile.text());
+  differs("union", std::to_string(recorded.union_used), std::to_string(report.union_used));
+  comparison.same_kernel = comparison.difference.empty();
+  if (comparison.same_kernel) return comparison;
+  // What another kernel rounded otherwise is not wrong for it: the reference says.
+  HostOutput there{recorded.out, recorded.max_logits, recorded.lse};
+  if (there.max_logits.empty()) there.max_logits = output.max_logits;
+  if (there.lse.empty()) there.lse = output.lse;
+  comparison.recorded_failure = check_output(input, there, recorded.union_used, options.seed.value_or(1)).check.first_failure;
+  return comparison;
+}
+
 Result<RunReport> run(const RunSparseMlaOptions& options) {
-  Result<std::optional<int>> group = parse_union(options.union_word, options.deterministic);
+  Result<std::optional<int>> group = parse_union(options.union_word.empty() ? "auto" : options.union_word, options.deterministic);
   if (!group) return fail(std::move(group.error()));
   SparseMlaPrefillOptions op_options;
   op_options.group_size = *group;
@@ -135,13 +166,14 @@ Result<RunReport> run(const RunSparseMlaOptions& options) {
   op_options.heads = static_cast<int>(input->heads);
   op_options.max_topk = static_cast<int>(input->topk);
   op_options.d_qk = static_cast<int>(input->d_qk);
+  if (input->recorded) replay(*input->recorded, options, chosen->device.target, op_options);
   progress.working_on("preparing kernels");
   Result<SparseMlaPrefill> op = SparseMlaPrefill::create(*runtime, op_options);
   if (!op) return fail(std::move(op.error()));
   report.union_asked = op->union_asked();
   report.union_used = op->union_used();
   report.union_reason = op->union_reason();
-  report.deterministic = options.deterministic;
+  report.deterministic = op_options.deterministic;
   report.workspace = op->workspace_bytes(input->tokens, input->kv_rows);
   progress.step("kernels are prepared");
 
@@ -163,6 +195,7 @@ Result<RunReport> run(const RunSparseMlaOptions& options) {
     const CheckedOutput checked = check_output(*input, *output, report.union_used, options.seed.value_or(1));
     report.check = checked.check;
     report.checked_tokens = checked.tokens;
+    if (input->recorded && !input->recorded->out.empty()) report.recorded = compare_recorded(*input, *output, report, options);
     progress.step("checked");
   }
   if (!options.output_file.empty()) {
@@ -178,7 +211,7 @@ Result<RunReport> run(const RunSparseMlaOptions& options) {
 ExitCode run_sparse_mla(const RunSparseMlaOptions& options) {
   const Result<RunReport> report = run(options);
   if (!report) return report_error(report.error());
-  const bool wrong = report->check && !report->check->passed;
+  const bool wrong = (report->check && !report->check->passed) || (report->recorded && !report->recorded->passed());
   return finish(options.output.json ? json_of(*report) : text_of(*report), wrong ? ExitCode::wrong : ExitCode::done);
 }
 

@@ -20,9 +20,9 @@ struct RunSparseMlaOptions {
   std::optional<std::int64_t> topk;
   std::optional<double> churn;
   std::optional<std::uint64_t> seed;
-  std::string union_word = "auto";
-  std::string tile;    ///< Empty: from the tuning tables.
-  std::string target;  ///< Empty: KERNWRIGHT_TARGET, else auto.
+  std::string union_word;  ///< Empty: as a recording says, else auto.
+  std::string tile;        ///< Empty: as a recording says, else from the tuning tables.
+  std::string target;      ///< Empty: KERNWRIGHT_TARGET, else auto.
   bool deterministic = false;
   bool check = false;
 };

@@ -95,7 +95,7 @@ support::SparseMlaProblem SparseMlaInput::problem() const {
   return views;
 }
 
-Result<SparseMlaInput> read_sparse_mla_input(const std::filesystem::path& path) {
+Result<SparseMlaInput> read_sparse_mla_input(const std::filesystem::path& path, SparseMlaParts parts) {
   Result<SafetensorsFile> file = SafetensorsFile::open(path);
   if (!file) return fail(std::move(file.error()));
   const InputFile tensors(*file);
@@ -136,8 +136,10 @@ Result<SparseMlaInput> read_sparse_mla_input(const std::filesystem::path& path) 
     to = std::move(*elements);
     return {};
   };
-  Result<> done = read(*q, input.q);
-  if (done) done = read(*kv, input.kv);
+  const bool all = parts == SparseMlaParts::all;
+  Result<> done;
+  if (all) done = read(*q, input.q);
+  if (done && all) done = read(*kv, input.kv);
   if (done) done = read(*indices, input.indices);
   if (done) done = read(*topk_length, input.topk_length);
   if (done) done = read(*attn_sink, input.attn_sink);
@@ -145,6 +147,14 @@ Result<SparseMlaInput> read_sparse_mla_input(const std::filesystem::path& path) 
   const Result<float> scale = scale_of(*file, input.d_qk);
   if (!scale) return fail(Error(scale.error()));
   input.sm_scale = *scale;
+  const auto strides = read_strides(*file, input.tokens, input.heads, input.kv_rows, input.d_qk);
+  if (!strides) return fail(Error(strides.error()));
+  input.strides = *strides;
+  if (all) {
+    auto recorded = read_recording(*file, input.tokens, input.heads);
+    if (!recorded) return fail(std::move(recorded.error()));
+    input.recorded = std::move(*recorded);
+  }
   input.description = path.string();
   return input;
 }
@@ -168,6 +178,7 @@ Result<SparseMlaInput> generate_sparse_mla_input(const support::WalkOptions& opt
   input.q = support::random_normal_bf16(input.tokens * heads * input.d_qk, options.seed, 1);
   input.kv = support::random_normal_bf16(input.kv_rows * input.d_qk, options.seed, 2);
   input.sm_scale = default_scale(input.d_qk);
+  input.strides = dense_strides(heads, input.d_qk);
   input.description =
       fmt::format("generated walk: {} × {} tokens, churn {}, seed {}", options.batch, options.tokens, options.churn, options.seed);
   return input;

@@ -18,12 +18,8 @@ struct DeviceTensors {
   SparseMlaPrefillArguments arguments;
 };
 
-struct HostOutput {
-  std::vector<support::Bf16> out;
-  std::vector<float> max_logits, lse;
-};
-
-/// Uploads the input and allocates outputs and workspace. What no launch writes holds NaNs, so that it does not pass for a zero.
+/// Uploads the input, with the strides that it asks for, and allocates outputs and workspace. What no launch writes holds NaNs, so that it
+/// does not pass for a zero.
 Result<DeviceTensors> place(const Runtime& runtime, DeviceId device, const SparseMlaInput& input, Bytes workspace);
 /// Fills the outputs with NaNs again.
 Result<> clear_outputs(DeviceTensors& tensors);

@@ -53,10 +53,12 @@ Result<Timing> time_op(const Runtime& runtime, DeviceId device, const SparseMlaP
   std::vector<double> every_run;
   for (int run = 0; run < options.warm_ups + options.repetitions && !marks.empty(); ++run) {
     const DeviceTensors& tensors = inputs[static_cast<std::size_t>(run) % inputs.size()];
+    if (options.clock != nullptr && run == options.warm_ups) options.clock->sample();
     Result<> done = start->record(stream->handle());
     if (done) done = op.run_timed(tensors.arguments, stream->handle(), marks);
     if (done) done = stream->synchronize();
     if (!done) return fail(std::move(done.error()));
+    if (options.clock != nullptr && run >= options.warm_ups) options.clock->sample();
     const auto total = marks.back().milliseconds_since(*start);
     if (!total) return fail(Error(total.error()));
     every_run.push_back(*total);

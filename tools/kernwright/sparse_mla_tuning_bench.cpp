@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "backend/cuda/diagnosis.hpp"
+#include "prepare/runtime_state.hpp"
+#include "search/nvml_clock.hpp"
 #include "support/sparse_mla_reference_file.hpp"
 
 namespace kernwright::tool {
@@ -12,6 +15,7 @@ namespace {
 using tuning::Measurement;
 using tuning::Outcome;
 
+constexpr std::string_view kNvmlLibrary = "libnvidia-ml.so.1";
 constexpr std::int64_t kLargestGroup = 16;  // the sample of checked tokens holds the last groups of every union
 
 /// How a kernel's error counts. Nothing where it is the machine's and would be every kernel's.
@@ -34,7 +38,17 @@ std::int64_t integer_of(const Specialisation& specialisation, std::string_view n
 Result<SparseMlaTuningBench> SparseMlaTuningBench::open(Runtime runtime, WorkerSetUp set_up) {
   auto specs = point_specs(set_up.points, set_up.device.backend == BackendKind::cuda);
   if (!specs) return fail(std::move(specs.error()));
-  return SparseMlaTuningBench(std::move(runtime), std::move(set_up), std::move(*specs));
+  SparseMlaTuningBench bench(std::move(runtime), std::move(set_up), std::move(*specs));
+  if (bench.set_up_.device.backend == BackendKind::cuda) {
+    const std::string bus = cuda_pci_bus(bench.runtime_.state().options, bench.set_up_.device.ordinal);
+    auto clock = tuning::open_nvml_clock(std::string(kNvmlLibrary), bus);
+    if (clock) {
+      bench.clock_ = std::move(*clock);
+    } else {
+      bench.clock_not_watched_ = clock.error().message;
+    }
+  }
+  return bench;
 }
 
 Result<> SparseMlaTuningBench::place_points(std::int64_t heads, const std::function<void(std::string_view)>& stage) {
@@ -96,7 +110,7 @@ Result<std::string> SparseMlaTuningBench::judge(std::size_t point, const SparseM
 Result<Measurement> SparseMlaTuningBench::measure(const tuning::Task& task, const std::vector<double>& give_up_ms,
                                                   const std::function<void(std::string_view)>& stage) {
   if (auto placed = place_points(integer_of(task.subject.specialisation, "heads"), stage); !placed) return fail(std::move(placed.error()));
-  Measurement measurement{task, Outcome::measured, {}, {}};
+  Measurement measurement{task, Outcome::measured, {}, {}, clock_not_watched_};
   const auto ended = [&](Outcome outcome, std::string reason) {
     measurement.outcome = outcome;
     measurement.reason = std::move(reason);
@@ -120,10 +134,15 @@ Result<Measurement> SparseMlaTuningBench::measure(const tuning::Task& task, cons
       if (!failure->empty()) return ended(Outcome::wrong, fmt::format("{}: {}", name, *failure));
     }
     stage(name + ": timing");
-    const TimingOptions options{set_up_.warm_ups, set_up_.repetitions, i < give_up_ms.size() ? give_up_ms[i] : 0};
-    auto timing = time_op(runtime_, set_up_.device, *op, point.tensors, options);
+    tuning::ClockWatch watch(clock_.get());
+    const TimingOptions options{set_up_.warm_ups, set_up_.repetitions, i < give_up_ms.size() ? give_up_ms[i] : 0, &watch};
+    Result<Timing> timing = fail(ErrorCode::internal, "nothing was timed");
+    const auto span = tuning::watched(watch, [&] {
+      timing = time_op(runtime_, set_up_.device, *op, point.tensors, options);
+      return timing && !timing->given_up;
+    });
     if (!timing) return ended(outcome_of(timing.error()), fmt::format("{}: {}", name, timing.error().text()));
-    measurement.shapes.push_back({name, std::move(timing->total_ms)});
+    measurement.shapes.push_back({name, std::move(timing->total_ms), span});
     if (timing->given_up) return ended(Outcome::hopeless, fmt::format("{}: slower than {:.4g} ms", name, options.give_up_ms));
   }
   return measurement;

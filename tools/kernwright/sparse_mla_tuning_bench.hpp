@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <map>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,7 +43,9 @@ class SparseMlaTuningBench {
   WorkerSetUp set_up_;
   std::vector<PointSpec> specs_;
   std::vector<Point> points_;
-  std::int64_t heads_ = 0;  ///< That points_ have.
+  std::unique_ptr<tuning::ClockSource> clock_;  ///< Null: not watched.
+  std::string clock_not_watched_;               ///< Why; empty on host, which has no clock to watch.
+  std::int64_t heads_ = 0;                      ///< That points_ have.
 };
 
 }  // namespace kernwright::tool

@@ -27,6 +27,7 @@ struct TuneSparseMlaWords {
   std::optional<int> budget;
   std::string out;      ///< The table; empty: sparse_mla-DEVICE.toml here.
   std::string journal;  ///< Empty: the table's name with .journal.jsonl behind it.
+  std::string report;   ///< An HTML file; empty: none.
   std::string template_folder;
   std::optional<int> repetitions, rounds;
   int jobs = 0;                 ///< 0: what the machine bears.
@@ -47,6 +48,7 @@ struct TuneFamily {
   };
   std::vector<Choice> choices;
   std::vector<std::string> shapes;
+  std::vector<std::string> input_digests;  ///< Of the files that shapes come from, in their order; empty where they are generated.
   /// What the subjects are launched together with; in the store before anything is measured.
   std::vector<WarmRequest> companions;
 };

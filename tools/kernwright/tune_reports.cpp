@@ -7,7 +7,7 @@
 #include "json_document.hpp"
 #include "support/format.hpp"
 #include "support/text_table.hpp"
-#include "tune.hpp"
+#include "tune_json.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -91,6 +91,7 @@ Json finalists_json(const std::vector<tuning::Finalist>& finalists) {
                     {"round_ms", each.round_ms},
                     {"median_ms", each.failure.empty() ? Json(each.median_ms) : Json(nullptr)},
                     {"noise", each.noise},
+                    {"clocks", text_or_null(each.clocks.text())},
                     {"failure", text_or_null(each.failure)}});
   }
   return json;
@@ -102,6 +103,16 @@ Json decision_json(const tuning::Decision& decision) {
 
 }  // namespace
 
+/// Of everything that was timed in the searches and the finals.
+std::string clocks_of(const TuneReport& report) {
+  tuning::ClockSummary all;
+  for (const TunedSubject& subject : report.subjects) {
+    for (const Measurement& each : subject.contest.search) add_clocks(all, each);
+    for (const tuning::Finalist& each : subject.contest.finalists) all.merge(each.clocks);
+  }
+  return all.text();
+}
+
 std::string text_of(const TuneReport& report) {
   const tuning::Origin& origin = report.origin;
   std::string shapes;
@@ -111,9 +122,10 @@ std::string text_of(const TuneReport& report) {
   text += wrapped(fmt::format("shapes    {}", shapes));
   text += fmt::format("timing    median of {} after {}; finals of {} rounds; {}, seed {}\n", report.repetitions, report.warm_ups,
                       report.rounds, report.strategy, report.seed);
-  text += fmt::format("measured  {}, {} more from the journal, in {}, {} worker processes\n\n", report.measured, report.resumed,
+  text += fmt::format("measured  {}, {} more from the journal, in {}, {} worker processes\n", report.measured, report.resumed,
                       support::format_duration(report.seconds), report.worker_starts);
-  text += subject_rows(report) + "\n";
+  if (const std::string clocks = clocks_of(report); !clocks.empty()) text += wrapped(fmt::format("clocks    {}", clocks));
+  text += fmt::format("\n{}\n", subject_rows(report));
   for (const TunedSubject& subject : report.subjects) {
     std::string outcomes;
     for (const auto& [outcome, count] : outcomes_of(subject.contest)) outcomes += fmt::format(", {} {}", count, to_string(outcome));
@@ -130,7 +142,7 @@ std::string text_of(const TuneReport& report) {
   return text;
 }
 
-std::string json_of(const TuneReport& report) {
+Json json_document(const TuneReport& report) {
   Json subjects = Json::array();
   for (const TunedSubject& subject : report.subjects) {
     const tuning::Contest& contest = subject.contest;
@@ -168,27 +180,32 @@ std::string json_of(const TuneReport& report) {
     parameters.push_back(std::move(json));
   }
   const tuning::Origin& origin = report.origin;
-  return document({{"format", 1},
-                   {"family", report.family},
-                   {"device", origin.device.name},
-                   {"target", origin.device.target.name()},
-                   {"driver", text_or_null(origin.driver)},
-                   {"compiler", origin.compiler},
-                   {"date", origin.date},
-                   {"shapes", origin.shapes},
-                   {"strategy", report.strategy},
-                   {"seed", report.seed},
-                   {"repetitions", report.repetitions},
-                   {"warm_ups", report.warm_ups},
-                   {"rounds", report.rounds},
-                   {"measured", report.measured},
-                   {"resumed", report.resumed},
-                   {"worker_starts", report.worker_starts},
-                   {"seconds", report.seconds},
-                   {"journal", report.journal.string()},
-                   {"table", text_or_null(report.table.string())},
-                   {"subjects", std::move(subjects)},
-                   {"parameters", std::move(parameters)}});
+  return {{"format", 1},
+          {"family", report.family},
+          {"device", origin.device.name},
+          {"target", origin.device.target.name()},
+          {"driver", text_or_null(origin.driver)},
+          {"compiler", origin.compiler},
+          {"date", origin.date},
+          {"shapes", origin.shapes},
+          {"strategy", report.strategy},
+          {"seed", report.seed},
+          {"repetitions", report.repetitions},
+          {"warm_ups", report.warm_ups},
+          {"rounds", report.rounds},
+          {"measured", report.measured},
+          {"resumed", report.resumed},
+          {"worker_starts", report.worker_starts},
+          {"clocks", text_or_null(clocks_of(report))},
+          {"seconds", report.seconds},
+          {"journal", report.journal.string()},
+          {"table", text_or_null(report.table.string())},
+          {"subjects", std::move(subjects)},
+          {"parameters", std::move(parameters)}};
+}
+
+std::string json_of(const TuneReport& report) {
+  return document(json_document(report));
 }
 
 }  // namespace kernwright::tool

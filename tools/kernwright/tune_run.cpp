@@ -187,6 +187,8 @@ class TuneRun {
              {"shapes", settings_.family.shapes},     {"seed", strategy.seed},
              {"strategy", to_string(strategy.kind)},  {"repetitions", settings_.worker.repetitions},
              {"warm_ups", settings_.worker.warm_ups}, {"rounds", settings_.contest.rounds}};
+    // A file of the same name may be another one by the time an interrupted run goes on.
+    if (!settings_.family.input_digests.empty()) run["input_digests"] = settings_.family.input_digests;
     if (strategy.budget) run["budget"] = *strategy.budget;
     if (settings_.worker.points.topk) run["topk"] = *settings_.worker.points.topk;
     return run;
@@ -268,7 +270,8 @@ class TuneRun {
       if (contest.tile() == nullptr) continue;
       const bool compared = contest.finalists.front().tile == contest.default_tile && contest.finalists.front().failure.empty();
       tiles.push_back({contest.subject, subject.digest, *contest.tile(),
-                       compared ? std::optional<Tile>(contest.default_tile) : std::nullopt, contest.decision.gain, contest.decision.noise});
+                       compared ? std::optional<Tile>(contest.default_tile) : std::nullopt, contest.decision.gain, contest.decision.noise,
+                       contest.finalists[*contest.decision.winner].clocks.text()});
     }
     if (tiles.empty()) return {};
     std::vector<tuning::TunedChoice> choices;
@@ -279,7 +282,7 @@ class TuneRun {
       const std::string& digest = report_.subjects[tuned.choice.subjects.front()].digest;
       choices.push_back({winner.template_name, tuned.choice.known, digest, tuned.choice.parameter,
                          value && std::holds_alternative<std::int64_t>(*value) ? std::get<std::int64_t>(*value) : 0, tuned.decision.gain,
-                         tuned.decision.noise});
+                         tuned.decision.noise, tuned.finalists[*tuned.decision.winner].clocks.text()});
     }
     const std::string text = write_tuning_table(report_.origin, tiles, choices);
     if (auto written = FileSystem::posix()->publish(settings_.table, as_bytes(text)); !written) return written;

@@ -3,14 +3,18 @@
 
 #include <algorithm>
 #include <csignal>
+#include <limits>
 
+#include "key/key.hpp"
 #include "ops/sparse_mla_options.hpp"
 #include "platform/compile_jobs.hpp"
+#include "platform/file_system.hpp"
 #include "sparse_mla_words.hpp"
 #include "support/format.hpp"
 #include "support/number_list.hpp"
 #include "target_choice.hpp"
 #include "tune.hpp"
+#include "tune_json.hpp"
 #include "tune_run.hpp"
 
 namespace kernwright::tool {
@@ -32,7 +36,7 @@ Result<Dimensions> dimensions_of(const TuneSparseMlaWords& words) {
     return dimensions;
   }
   for (const std::string& file : words.points.inputs) {
-    const auto input = read_sparse_mla_input(file);
+    const auto input = read_sparse_mla_input(file, SparseMlaParts::selection);
     if (!input) return fail(Error(input.error()));
     const auto heads = static_cast<int>(input->heads);
     const auto d_qk = static_cast<int>(input->d_qk);
@@ -57,6 +61,16 @@ Result<std::vector<int>> group_sizes(const std::string& words) {
     if (std::ranges::find(groups, size) == groups.end()) groups.push_back(size);
   }
   return groups;
+}
+
+Result<std::vector<std::string>> digests_of(const std::vector<std::string>& files) {
+  std::vector<std::string> digests;
+  for (const std::string& file : files) {
+    const auto content = FileSystem::posix()->read(file, Bytes{std::numeric_limits<std::int64_t>::max()});
+    if (!content) return fail(Error(content.error()).within("--input " + file));
+    digests.push_back(content_hash(std::span<const std::byte>(*content)));
+  }
+  return digests;
 }
 
 Result<TuneFamily> family_of(const TuneSparseMlaWords& words, const DeviceInfo& device) {
@@ -90,6 +104,9 @@ Result<TuneFamily> family_of(const TuneSparseMlaWords& words, const DeviceInfo& 
   const auto specs = point_specs(words.points, on_gpu);
   if (!specs) return fail(Error(specs.error()));
   for (const PointSpec& spec : *specs) family.shapes.push_back(spec.name);
+  auto digests = digests_of(words.points.inputs);
+  if (!digests) return fail(std::move(digests.error()));
+  family.input_digests = std::move(*digests);
   return family;
 }
 
@@ -136,6 +153,9 @@ Result<tuning::ContestOptions> contest_of(const TuneSparseMlaWords& words, bool 
 }
 
 Result<TuneEnd> tune(TuneSparseMlaWords words) {
+  if (!words.report.empty()) {
+    if (auto writable = check_writable("--report", words.report); !writable) return fail(std::move(writable.error()));
+  }
   RuntimeOptions options = runtime_options(words.output);
   if (!words.template_folder.empty()) options.template_folder = words.template_folder;
   const int jobs = words.jobs > 0 ? words.jobs : compile_jobs().count;
@@ -175,6 +195,9 @@ ExitCode tune_sparse_mla(const TuneSparseMlaWords& words) {
     note(words.output, fmt::format("{} measurements are in {}; the same words go on from there", end->report.resumed + end->report.measured,
                                    end->report.journal.string()));
     return end->signal == SIGINT ? ExitCode::interrupted : ExitCode::terminated;
+  }
+  if (!words.report.empty()) {
+    if (const auto written = write_page(words.report, html_of(end->report)); !written) return report_error(written.error());
   }
   const bool all = std::ranges::all_of(end->report.subjects, [](const TunedSubject& each) { return each.contest.tile() != nullptr; });
   return finish(words.output.json ? json_of(end->report) : text_of(end->report), all ? ExitCode::done : ExitCode::wrong);

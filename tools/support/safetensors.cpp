@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,10 +10,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <set>
 #include <utility>
 
-#include "support/safetensors_header.hpp"
+#include "recording/safetensors_layout.hpp"
 
 namespace kernwright::support {
 namespace {
@@ -79,69 +79,29 @@ bool write_all(int descriptor, std::span<const std::byte> bytes) {
   return true;
 }
 
-/// A JSON string. Bytes past 0x7f go through as they are.
-std::string json_string(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      quoted += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + '"';
-}
-
-Result<std::string> make_header(std::span<const SafetensorsTensor> tensors, const std::map<std::string, std::string>& metadata) {
-  std::string json = "{";
-  if (!metadata.empty()) {
-    json += "\"__metadata__\":{";
-    for (bool first = true; const auto& [key, value] : metadata) {
-      json += fmt::format("{}{}:{}", first ? "" : ",", json_string(key), json_string(value));
-      first = false;
-    }
-    json += "}";
-  }
-  std::uint64_t offset = 0;
-  std::set<std::string_view> names{"__metadata__"};
-  for (const SafetensorsTensor& tensor : tensors) {
-    const auto invalid = [&](std::string_view problem) {
-      return fail(ErrorCode::invalid_argument, fmt::format("tensor {}: {}", quoted_name(tensor.name), problem));
-    };
-    if (!names.insert(tensor.name).second) return invalid("its name is taken; names in a safetensors file are distinct");
+/// Where everything lies; invalid_argument where a tensor's bytes are not as many as its shape says.
+Result<SafetensorsLayout> layout_of(std::span<const SafetensorsTensor> tensors, const std::map<std::string, std::string>& metadata) {
+  std::vector<SafetensorsShape> shapes;
+  for (const SafetensorsTensor& tensor : tensors) shapes.push_back({tensor.name, tensor.dtype, tensor.shape});
+  auto layout = safetensors_layout(shapes, metadata);
+  if (!layout) return layout;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const SafetensorsTensor& tensor = tensors[i];
+    if (layout->sizes[i] == tensor.bytes.size()) continue;
     const auto* known = std::ranges::find(kSafetensorsDTypes, std::optional(tensor.dtype), &SafetensorsDType::dtype);
-    if (known == kSafetensorsDTypes.end()) return invalid("safetensors has no such dtype");
-    std::uint64_t size = known->bytes;
-    for (const std::int64_t extent : tensor.shape) {
-      if (extent < 0 || __builtin_mul_overflow(size, static_cast<std::uint64_t>(extent), &size)) {
-        return invalid(fmt::format("shape [{}] is not legal", fmt::join(tensor.shape, ", ")));
-      }
-    }
-    if (size != tensor.bytes.size()) {
-      return invalid(fmt::format("{} bytes came, but shape [{}] of {} needs {}", tensor.bytes.size(), fmt::join(tensor.shape, ", "),
-                                 known->name, size));
-    }
-    json += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", json.size() == 1 ? "" : ",",
-                        json_string(tensor.name), known->name, fmt::join(tensor.shape, ","), offset, offset + size);
-    offset += size;
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("tensor {}: {} bytes came, but shape [{}] of {} needs {}", quoted_name(tensor.name), tensor.bytes.size(),
+                            fmt::join(tensor.shape, ", "), known->name, layout->sizes[i]));
   }
-  json += "}";
-  json.resize((json.size() + 7) / 8 * 8, ' ');  // The data begins at a multiple of 8 bytes.
-  if (json.size() > kSafetensorsHeaderLimit) return fail(ErrorCode::invalid_argument, "the header would pass 100,000,000 bytes");
-  return json;
+  return layout;
 }
 
-Result<> write_file(int descriptor, const std::filesystem::path& path, std::string_view header, std::span<const SafetensorsTensor> tensors,
+Result<> write_file(int descriptor, const std::filesystem::path& path, std::string_view prefix, std::span<const SafetensorsTensor> tensors,
                     bool flush) {
   const auto failed = [&](std::string_view what) {
     return fail(ErrorCode::io, fmt::format("{} could not be {}: {}", path.string(), what, errno_text(errno)));
   };
-  std::array<std::byte, 8> length{};
-  for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<std::byte>(header.size() >> (8 * i) & 0xff);
-  if (!write_all(descriptor, length) || !write_all(descriptor, std::as_bytes(std::span(header)))) return failed("written");
+  if (!write_all(descriptor, std::as_bytes(std::span(prefix)))) return failed("written");
   for (const SafetensorsTensor& tensor : tensors) {
     if (!write_all(descriptor, tensor.bytes)) return failed("written");
   }
@@ -216,8 +176,8 @@ std::string SafetensorsFile::wrong_element_size(const SafetensorsEntry& entry, s
 
 Result<> write_safetensors(const std::filesystem::path& path, std::span<const SafetensorsTensor> tensors,
                            const std::map<std::string, std::string>& metadata) {
-  const Result<std::string> header = make_header(tensors, metadata);
-  if (!header) return fail(Error(header.error()));
+  const auto layout = layout_of(tensors, metadata);
+  if (!layout) return fail(Error(layout.error()));
   struct stat status {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) return fail(ErrorCode::io, fmt::format("{} is a folder; a file's name is needed", path.string()));
@@ -225,7 +185,7 @@ Result<> write_safetensors(const std::filesystem::path& path, std::span<const Sa
     const Descriptor descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (descriptor.get() < 0)
       return fail(ErrorCode::io, fmt::format("{} could not be opened for writing: {}", path.string(), errno_text(errno)));
-    return write_file(descriptor.get(), path, *header, tensors, false);
+    return write_file(descriptor.get(), path, layout->prefix, tensors, false);
   }
   // A link stays a link: what it points to is replaced.
   std::error_code ignored;
@@ -237,7 +197,7 @@ Result<> write_safetensors(const std::filesystem::path& path, std::span<const Sa
     return fail(ErrorCode::io,
                 fmt::format("{} could not be created: {} (does its folder exist, and may you write to it?)", temporary, errno_text(errno)));
   }
-  Result<> written = write_file(descriptor.get(), path, *header, tensors, true);
+  Result<> written = write_file(descriptor.get(), path, layout->prefix, tensors, true);
   if (written &&
       ((exists && ::fchmod(descriptor.get(), status.st_mode & 07777) != 0) || ::rename(temporary.c_str(), target.c_str()) != 0)) {
     written = fail(ErrorCode::io, fmt::format("{} could not be put in place: {}", path.string(), errno_text(errno)));

@@ -35,9 +35,6 @@ struct SafetensorsHeader {
   [[nodiscard]] const SafetensorsEntry* find(std::string_view name) const noexcept;
 };
 
-/// The longest header that is read, in bytes.
-inline constexpr std::uint64_t kSafetensorsHeaderLimit = 100'000'000;
-
 /// Checks a header against the whole file's size. `text` is the JSON alone. Everything the format promises is checked: names are distinct,
 /// dtypes known, shapes not negative, sizes those of dtype and shape, and the tensors' bytes lie one after the other from the first byte of
 /// data to the last. Errors: malformed, naming `file_name`, the tensor, what came and what is legal.

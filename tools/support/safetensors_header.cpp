@@ -1,4 +1,4 @@
-#include "support/safetensors_header.hpp"
+#include "recording/safetensors_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -258,20 +258,6 @@ std::string check_layout(std::span<const SafetensorsEntry> tensors, std::uint64_
 }
 
 }  // namespace
-
-std::string quoted_name(std::string_view name) {
-  constexpr std::size_t kShown = 80;
-  std::string text = "'";
-  for (const char c : name.substr(0, kShown)) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      text += c;
-    }
-  }
-  text += name.size() > kShown ? "…'" : "'";
-  return text;
-}
 
 const SafetensorsEntry* SafetensorsHeader::find(std::string_view name) const noexcept {
   const auto found = std::ranges::find(tensors, name, &SafetensorsEntry::name);

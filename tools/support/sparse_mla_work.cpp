@@ -11,8 +11,9 @@ constexpr double kIndexBytes = 4;
 
 }  // namespace
 
-SparseMlaWork sparse_mla_work(std::span<const std::int32_t> indices, std::int64_t tokens, std::int64_t topk, std::int64_t kv_rows,
-                              std::int64_t heads, std::int64_t d_qk, std::int64_t d_v, int group_size) {
+SparseMlaWork sparse_mla_work(std::span<const std::int32_t> indices, std::span<const std::int32_t> topk_length, std::int64_t tokens,
+                              std::int64_t topk, std::int64_t kv_rows, std::int64_t heads, std::int64_t d_qk, std::int64_t d_v,
+                              int group_size) {
   const std::int64_t group = std::max(group_size, 1);
   SparseMlaWork work;
   // The last group that selected a row, so that no set has to be cleared between groups.
@@ -23,6 +24,7 @@ SparseMlaWork sparse_mla_work(std::span<const std::int32_t> indices, std::int64_
     for (std::int64_t slot = first * topk; slot < last * topk; ++slot) {
       const std::int32_t position = indices[static_cast<std::size_t>(slot)];
       if (position < 0 || position >= kv_rows) continue;
+      if (!topk_length.empty() && slot % topk >= topk_length[static_cast<std::size_t>(slot / topk)]) continue;
       ++valid;
       std::int64_t& owner = seen[static_cast<std::size_t>(position)];
       selected += owner < 0 ? 1 : 0;

@@ -13,8 +13,10 @@ struct SparseMlaWork {
   double bytes = 0;       ///< q, out, indices and each selected kv row once: what memory must move at least.
 };
 
-/// group_size 0 or 1: per token. indices [tokens, topk], dense; positions outside [0, kv_rows) are empty.
-SparseMlaWork sparse_mla_work(std::span<const std::int32_t> indices, std::int64_t tokens, std::int64_t topk, std::int64_t kv_rows,
-                              std::int64_t heads, std::int64_t d_qk, std::int64_t d_v, int group_size);
+/// group_size 0 or 1: per token. indices [tokens, topk], dense; positions outside [0, kv_rows) are empty, and so are slots from
+/// topk_length [tokens] on, where that is not empty.
+SparseMlaWork sparse_mla_work(std::span<const std::int32_t> indices, std::span<const std::int32_t> topk_length, std::int64_t tokens,
+                              std::int64_t topk, std::int64_t kv_rows, std::int64_t heads, std::int64_t d_qk, std::int64_t d_v,
+                              int group_size);
 
 }  // namespace kernwright::support

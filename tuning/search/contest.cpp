@@ -127,6 +127,7 @@ Result<Decision> play(std::vector<Finalist>& finalists, std::optional<std::size_
         continue;
       }
       finalist.round_ms.push_back(score(*measured));
+      add_clocks(finalist.clocks, *measured);
     }
   }
   for (Finalist& finalist : finalists) {

@@ -38,8 +38,9 @@ struct Finalist {
   Tile tile;
   std::vector<double> round_ms;  ///< Its score in each round; empty where it failed in one of them.
   double median_ms = 0;
-  double noise = 0;     ///< (largest − smallest) / median of the rounds.
-  std::string failure;  ///< Not empty: how it failed, and it does not count.
+  double noise = 0;          ///< (largest − smallest) / median of the rounds.
+  std::string failure;       ///< Not empty: how it failed, and it does not count.
+  ClockSummary clocks = {};  ///< Of the device, while its rounds were timed.
 };
 
 /// Which finalist won. The default stays unless another one is faster by more than the noise of both.

@@ -35,6 +35,13 @@ std::string Task::words() const {
   return fmt::format("{} {} {} {}", subject.text(), tile.text(), to_string(phase), round);
 }
 
+void add_clocks(ClockSummary& summary, const Measurement& measurement) {
+  if (!measurement.clock_not_watched.empty()) summary.not_watched = measurement.clock_not_watched;
+  for (const ShapeTimes& shape : measurement.shapes) {
+    if (shape.clock) summary.add(*shape.clock);
+  }
+}
+
 double score(const Measurement& measurement) {
   if (measurement.outcome != Outcome::measured || measurement.shapes.empty()) return std::numeric_limits<double>::infinity();
   double logarithms = 0;

@@ -3,12 +3,14 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "kernwright/specialisation.hpp"
 #include "kernwright/tile.hpp"
+#include "search/clock_watch.hpp"
 
 namespace kernwright::tuning {
 
@@ -50,14 +52,17 @@ std::string_view to_string(Outcome outcome) noexcept;
 struct ShapeTimes {
   std::string shape;
   std::vector<double> samples_ms;
+  std::optional<ClockSpan> clock = {};  ///< Empty: not watched.
 };
 
 struct Measurement {
   Task task;
   Outcome outcome = Outcome::refused;
-  std::string reason;              ///< Why it was not measured; empty where it was.
-  std::vector<ShapeTimes> shapes;  ///< In the order of the run's shapes; up to the one at which it was left.
+  std::string reason;                  ///< Why it was not measured; empty where it was.
+  std::vector<ShapeTimes> shapes;      ///< In the order of the run's shapes; up to the one at which it was left.
+  std::string clock_not_watched = {};  ///< Why the clock was not watched; empty: it was, or the device has none to watch.
 };
+void add_clocks(ClockSummary& summary, const Measurement& measurement);
 
 /// Geometric mean over the shapes of the median, in milliseconds: every shape weighs the same, however long it takes. Infinity unless
 /// the outcome is `measured`.

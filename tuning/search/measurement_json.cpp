@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <optional>
+#include <type_traits>
 
 namespace kernwright::tuning {
 namespace {
@@ -44,7 +45,29 @@ Result<ShapeTimes> shape_of(const Json& json) {
     }
     shape.samples_ms.push_back(sample.get<double>());
   }
+  if (const auto clock = json.find("clock"); clock != json.end()) {
+    ClockSpan span;
+    const auto number = [&](const char* field, auto& to) {
+      const auto value = clock->find(field);
+      if (value == clock->end() || !value->is_number_unsigned()) return false;
+      to = value->get<std::remove_reference_t<decltype(to)>>();
+      return true;
+    };
+    if (!clock->is_object() || !number("lowest_mhz", span.lowest_mhz) || !number("highest_mhz", span.highest_mhz) ||
+        !number("reasons", span.reasons) || !number("repeated", span.repeated) || span.lowest_mhz > span.highest_mhz) {
+      return wrong_field("clock", "an object with the numbers lowest_mhz, highest_mhz, reasons and repeated");
+    }
+    shape.clock = span;
+  }
   return shape;
+}
+
+Json clock_json(const ClockSpan& span) {
+  return {{"lowest_mhz", span.lowest_mhz},
+          {"highest_mhz", span.highest_mhz},
+          {"reasons", span.reasons},
+          {"repeated", static_cast<unsigned>(span.repeated)},
+          {"disturbed", span.disturbed()}};
 }
 
 }  // namespace
@@ -71,8 +94,13 @@ Json json_of(const Measurement& measurement) {
   Json json = json_of(measurement.task);
   json["outcome"] = to_string(measurement.outcome);
   if (!measurement.reason.empty()) json["reason"] = measurement.reason;
+  if (!measurement.clock_not_watched.empty()) json["clock_not_watched"] = measurement.clock_not_watched;
   Json shapes = Json::array();
-  for (const ShapeTimes& shape : measurement.shapes) shapes.push_back({{"shape", shape.shape}, {"samples_ms", shape.samples_ms}});
+  for (const ShapeTimes& shape : measurement.shapes) {
+    Json times{{"shape", shape.shape}, {"samples_ms", shape.samples_ms}};
+    if (shape.clock) times["clock"] = clock_json(*shape.clock);
+    shapes.push_back(std::move(times));
+  }
   json["shapes"] = std::move(shapes);
   return json;
 }
@@ -115,6 +143,11 @@ Result<Measurement> measurement_of(const Json& json) {
     auto reason = text_field(json, "reason");
     if (!reason) return fail(std::move(reason.error()));
     measurement.reason = std::move(*reason);
+  }
+  if (json.contains("clock_not_watched")) {
+    auto why = text_field(json, "clock_not_watched");
+    if (!why) return fail(std::move(why.error()));
+    measurement.clock_not_watched = std::move(*why);
   }
   const auto shapes = json.find("shapes");
   if (shapes == json.end() || !shapes->is_array()) return wrong_field("shapes", "an array of objects");

@@ -16,7 +16,7 @@ std::string when_text(const Specialisation& known) {
   return values.empty() ? "" : fmt::format("when = {{ {} }}\n", values);
 }
 
-std::string origin_text(const Origin& origin, const std::string& digest, double gain, double noise) {
+std::string origin_text(const Origin& origin, const std::string& digest, double gain, double noise, const std::string& clocks) {
   const std::string driver = origin.driver.empty() ? "" : fmt::format(", driver {}", origin.driver);
   std::string shapes;
   for (const std::string& shape : origin.shapes) shapes += fmt::format("{}{}", shapes.empty() ? "" : ", ", toml_quote(shape));
@@ -25,6 +25,7 @@ std::string origin_text(const Origin& origin, const std::string& digest, double 
   if (!origin.driver.empty()) text += fmt::format("driver = {}\n", toml_quote(origin.driver));
   text += fmt::format("compiler = {}\ndate = {}\nshapes = [{}]\ngain = {:.4f}\nnoise = {:.4f}\n", toml_quote(origin.compiler),
                       toml_quote(origin.date), shapes, gain, noise);
+  if (!clocks.empty()) text += fmt::format("clocks = {}\n", toml_quote(clocks));
   return text;
 }
 
@@ -46,12 +47,12 @@ std::string write_tuning_table(const Origin& origin, const std::vector<TunedTile
     text += "\n[[tile]]\n" + key_text(origin, row.subject.template_name, row.subject.specialisation);
     text += fmt::format("tile = {}\n", toml_quote(row.tile.text()));
     if (row.default_tile) text += fmt::format("default = {}\n", toml_quote(row.default_tile->text()));
-    text += origin_text(origin, row.digest, row.gain, row.noise);
+    text += origin_text(origin, row.digest, row.gain, row.noise, row.clocks);
   }
   for (const TunedChoice& row : choices) {
     text += "\n[[preference]]\n" + key_text(origin, row.template_name, row.known);
     text += fmt::format("parameter = {}\nvalue = {}\n", toml_quote(row.parameter), row.value);
-    text += origin_text(origin, row.digest, row.gain, row.noise);
+    text += origin_text(origin, row.digest, row.gain, row.noise, row.clocks);
   }
   return text;
 }

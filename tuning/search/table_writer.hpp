@@ -26,6 +26,7 @@ struct TunedTile {
   std::optional<Tile> default_tile;  ///< What it was compared with; empty where that failed.
   double gain = 1;
   double noise = 0;
+  std::string clocks = {};  ///< Of the device while its finals were timed; empty: it has none to watch.
 };
 
 /// The value of a parameter that an op may choose.
@@ -37,6 +38,7 @@ struct TunedChoice {
   std::int64_t value = 0;
   double gain = 1;
   double noise = 0;
+  std::string clocks = {};  ///< Of the device while its finals were timed; empty: it has none to watch.
 };
 
 /// TOML as TuningTables::add reads it. The same arguments give the same bytes.

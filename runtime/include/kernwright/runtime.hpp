@@ -15,6 +15,7 @@
 #include "kernwright/device_memory.hpp"
 #include "kernwright/kernel.hpp"
 #include "kernwright/log.hpp"
+#include "kernwright/recording.hpp"
 #include "kernwright/result.hpp"
 #include "kernwright/template_source.hpp"
 #include "kernwright/warming.hpp"
@@ -74,6 +75,7 @@ struct RuntimeOptions {
   double compile_time_limit_seconds = 120;
   /// Compiles at once in this runtime, each taking up to 240 MB; more wait. 0: as many as this process's cores, CPU quota and memory allow.
   int compiles_at_once = 0;
+  std::optional<RecordOptions> record;  ///< Calls that are saved to files. Else KERNWRIGHT_RECORD (OP:CALLS:FOLDER), else none.
   RemoteCacheOptions remote;
   HostOptions host;
   LogCallback log;                    ///< Empty: nothing is logged.

@@ -50,6 +50,15 @@ class LoadedKernel {
   virtual Error explain(int status, const std::string& what, void* stream) = 0;
 };
 
+/// `rows` rows of `row_bytes` bytes, each `from_pitch` bytes behind the one before it, and `to_pitch` where they go. A pitch is at least
+/// row_bytes.
+struct RowCopy {
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t rows = 0, row_bytes = 0, from_pitch = 0, to_pitch = 0;
+  [[nodiscard]] bool dense() const noexcept { return rows <= 1 || (from_pitch == row_bytes && to_pitch == row_bytes); }
+};
+
 /// Devices, memory, streams, loading. Thread-safe.
 class Backend {
  public:
@@ -65,6 +74,12 @@ class Backend {
   virtual Result<> copy_from_device(DeviceId device, std::span<std::byte> to, const void* from) = 0;
   virtual Result<> fill(DeviceId device, void* data, std::byte value, Bytes size) = 0;
 
+  /// Host memory that a device copies into while the host goes on.
+  virtual Result<void*> allocate_pinned(DeviceId device, Bytes size) = 0;
+  virtual void free_pinned(DeviceId device, void* data) noexcept = 0;
+  /// Copies from device memory into pinned memory behind what the stream was given before; done once an event recorded behind it has come.
+  virtual Result<> enqueue_copy_from_device(DeviceId device, const RowCopy& copy, StreamHandle stream) = 0;
+
   virtual Result<StreamHandle> create_stream(DeviceId device) = 0;
   virtual void destroy_stream(DeviceId device, StreamHandle stream) noexcept = 0;
   virtual Result<> synchronize(DeviceId device, StreamHandle stream) = 0;
@@ -74,6 +89,8 @@ class Backend {
   virtual void destroy_event(DeviceId device, void* event) noexcept = 0;
   virtual Result<> record_event(DeviceId device, void* event, StreamHandle stream) = 0;
   virtual Result<> enqueue_wait(DeviceId device, StreamHandle stream, void* event) = 0;
+  /// The calling thread waits until the event has come. device_fault where the device failed before it.
+  virtual Result<> wait_for_event(DeviceId device, void* event) = 0;
   virtual Result<double> elapsed_milliseconds(DeviceId device, void* start, void* stop) = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "ops/beside.hpp"
 #include "ops/sparse_mla_arguments.hpp"
 #include "ops/sparse_mla_options.hpp"
+#include "ops/sparse_mla_recording.hpp"
 #include "ops/sparse_mla_workspace.hpp"
 #include "ops/stepping_kernel.hpp"
 #include "prepare/boundary.hpp"
@@ -73,6 +74,8 @@ struct SparseMlaPrefill::State {
     if (union_build) chunk = groups_that_fit(workspace, chunk, choice.group_size, shape.topk, shape.kv_rows);
     return chunk;
   }
+  /// Kept off the path of calls that are not recorded: one pointer is looked at there.
+  void record(const SparseMlaPrefillArguments& arguments, StreamHandle stream) const;
   [[nodiscard]] Result<> launch_chunk(const SparseMlaPrefillArguments& arguments, const CallShape& shape, std::int64_t first_group,
                                       std::int64_t groups, StreamHandle stream, std::span<Event>& marks) const;
 };
@@ -194,6 +197,16 @@ Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& 
   return mark();
 }
 
+void SparseMlaPrefill::State::record(const SparseMlaPrefillArguments& arguments, StreamHandle stream) const {
+  Recorder& recorder = *runtime.state().recorder;
+  if (!recorder.wants_more()) return;
+  (void)without_exceptions([&]() -> Result<> {
+    recorder.record(runtime.state().backend(options.device.backend),
+                    recorded_call(arguments, options, choice.group_size, prefill->kernel().report(), stream));
+    return {};
+  });
+}
+
 Result<> SparseMlaPrefill::run(const SparseMlaPrefillArguments& arguments, StreamHandle stream) const {
   return run_timed(arguments, stream, {});
 }
@@ -215,6 +228,7 @@ Result<> SparseMlaPrefill::run_timed(const SparseMlaPrefillArguments& arguments,
       return launched;
     }
   }
+  if (state_->runtime.state().recorder) state_->record(arguments, stream);
   return {};
 }
 

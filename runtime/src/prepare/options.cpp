@@ -10,6 +10,7 @@
 
 #include "backend/host/host_defaults.hpp"
 #include "core/byte_size.hpp"
+#include "recording/record_settings.hpp"
 
 namespace kernwright {
 namespace {
@@ -146,6 +147,9 @@ Result<RuntimeOptions> resolve_options(RuntimeOptions options) {
     auto level = environment_choice("KERNWRIGHT_LOG", kLevels);
     if (!level) return fail(std::move(level.error()));
     options.log_level = level->value_or(LogLevel::warn);
+  }
+  if (options.record) {
+    if (auto record = check_record(*options.record); !record) return fail(std::move(record.error()).within("the option record"));
   }
   if (auto stores = resolve_stores(options); !stores) return fail(std::move(stores.error()));
   if (auto compiles = check_compiles_at_once(options); !compiles) return fail(std::move(compiles.error()));

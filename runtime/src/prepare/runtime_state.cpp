@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backend/backends.hpp"
+#include "recording/record_settings.hpp"
 
 namespace kernwright {
 namespace {
@@ -18,11 +19,12 @@ Result<std::shared_ptr<const TuningTables>> read_tables(const std::optional<std:
       if (!name.ends_with(".toml")) continue;
       auto content = files.read(*folder / name, kLargestTuningTable);
       if (!content) return fail(std::move(content.error()));
-      if (auto added = tables->add(as_text(*content), (*folder / name).string()); !added) return fail(std::move(added.error()));
+      if (auto added = tables->add(as_text(*content), (*folder / name).string(), TableOwner::user); !added)
+        return fail(std::move(added.error()));
     }
   }
   for (const NamedText& table : embedded_tuning_tables()) {
-    if (auto added = tables->add(table.content, table.name); !added) return fail(std::move(added.error()));
+    if (auto added = tables->add(table.content, table.name, TableOwner::kernwright); !added) return fail(std::move(added.error()));
   }
   return std::shared_ptr<const TuningTables>(std::move(tables));
 }
@@ -64,6 +66,9 @@ std::shared_ptr<Runtime::State> Runtime::State::create(RuntimeOptions resolved, 
   state->budget = std::make_shared<CompileBudget>(options.compiles_at_once);
   state->artifacts = std::make_unique<ArtifactSource>(ArtifactSource::Settings{state->stores, state->compilers, sealed, state->budget},
                                                       state->counters, state->logger);
+  if (auto recorded = record_settings(options.record, state->logger)) {
+    state->recorder = std::make_unique<Recorder>(std::move(*recorded), state->files, parts.clock, state->logger);
+  }
   state->background = std::make_unique<BackgroundWork>([budget = state->budget] { return static_cast<std::size_t>(budget->at_once()); });
   return state;
 }

@@ -22,6 +22,7 @@
 #include "prepare/kernel_registry.hpp"
 #include "prepare/launch_record.hpp"
 #include "prepare/store_stack.hpp"
+#include "recording/recorder.hpp"
 #include "templates/template_set.hpp"
 #include "tuning/tuning_table.hpp"
 
@@ -65,6 +66,7 @@ struct Runtime::State : std::enable_shared_from_this<Runtime::State> {
   std::shared_ptr<LiveCounters> counters;
   std::unique_ptr<ArtifactSource> artifacts;
   LaunchRecord launch_record;
+  std::unique_ptr<Recorder> recorder;  ///< Null: no call is recorded.
 
   static std::shared_ptr<State> create(RuntimeOptions resolved, RuntimeParts parts = {});
 

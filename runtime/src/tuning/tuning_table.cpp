@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "manifest/names.hpp"
 #include "manifest/toml_reader.hpp"
@@ -46,15 +47,17 @@ bool is_stale(const Row& row, const TuningTables::Query& query) {
   return !row.digest.empty() && !query.digest.empty() && row.digest != query.digest;
 }
 
-/// The best of the rows that `wanted` accepts: closest, then naming most parameters, then first.
+/// The best of the rows that `wanted` accepts: a user's, then closest, then naming most parameters, then first. What a user wrote for a
+/// whole target was meant for its devices as well, whatever we measured on one of them.
 template <class Row, class Wanted>
 std::pair<const Row*, Closeness> best(const std::vector<Row>& rows, const TuningTables::Query& query, Wanted wanted) {
   std::pair<const Row*, Closeness> chosen{nullptr, Closeness::none};
   for (const Row& row : rows) {
     if (!wanted(row)) continue;
     const Closeness closeness = closeness_of(row, query);
-    if (closeness == Closeness::none || closeness < chosen.second) continue;
-    if (closeness > chosen.second || row.when.size() > chosen.first->when.size()) chosen = {&row, closeness};
+    if (closeness == Closeness::none) continue;
+    const auto rank = [](const Row& each, Closeness close) { return std::tuple(each.owner == TableOwner::user, close, each.when.size()); };
+    if (chosen.first == nullptr || rank(row, closeness) > rank(*chosen.first, chosen.second)) chosen = {&row, closeness};
   }
   return chosen;
 }
@@ -118,7 +121,7 @@ Result<Row> read_common(TomlReader& reader) {
   if (!measured) return fail(std::move(measured.error()));
   row.measured = measured->value_or("");
   // For people; looked at so that a wrong one is found.
-  for (const std::string_view key : {"driver", "compiler", "date"}) {
+  for (const std::string_view key : {"driver", "compiler", "date", "clocks"}) {
     if (auto text = reader.optional_string(key); !text) return fail(std::move(text.error()));
   }
   for (const std::string_view key : {"gain", "noise"}) {
@@ -170,7 +173,7 @@ Result<std::vector<Row>> read_rows(TomlReader& reader, std::string_view key, Res
 
 }  // namespace
 
-Result<> TuningTables::add(std::string_view toml, std::string_view file_name) {
+Result<> TuningTables::add(std::string_view toml, std::string_view file_name, TableOwner owner) {
   const auto table = parse_toml(toml, file_name);
   if (!table) return fail(Error(table.error()));
   TomlReader reader(*table, std::string(file_name), "");
@@ -181,8 +184,8 @@ Result<> TuningTables::add(std::string_view toml, std::string_view file_name) {
   if (!preferences) return fail(std::move(preferences.error()));
   if (auto finished = reader.finish(); !finished) return fail(std::move(finished.error()));
   // Only a table that is right from end to end counts.
-  for (TuningRow& row : *tiles) tiles_.push_back({std::move(row), std::string(file_name)});
-  for (PreferenceRow& row : *preferences) preferences_.push_back({std::move(row), std::string(file_name)});
+  for (TuningRow& row : *tiles) tiles_.push_back({std::move(row), std::string(file_name), owner});
+  for (PreferenceRow& row : *preferences) preferences_.push_back({std::move(row), std::string(file_name), owner});
   return {};
 }
 

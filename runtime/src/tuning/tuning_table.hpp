@@ -1,6 +1,7 @@
 // Tuning tables: measured tiles, keyed by template, specialisation, target and device; never by the shape of a call. docs/tuning.md.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,10 +35,13 @@ struct PreferenceRow {
   std::string measured;
 };
 
+/// Whose table it is: the user's own, or one that comes with Kernwright.
+enum class TableOwner : std::uint8_t { user, kernwright };
+
 class TuningTables {
  public:
   /// Rows of later calls rank behind rows of earlier ones that match equally well.
-  Result<> add(std::string_view toml, std::string_view file_name);
+  Result<> add(std::string_view toml, std::string_view file_name, TableOwner owner);
   struct Match {
     Tile tile;
     std::string source;  ///< File name and what matched: "device", "target" or "default".
@@ -50,8 +54,8 @@ class TuningTables {
     const DeviceInfo& device;
     std::string_view digest;  ///< Of the template as it is now. Empty: not known, and no row is stale.
   };
-  /// Same device, then same target, then default; within one of these the row that names most parameters. A row for other sources than
-  /// the query's is stale: it does not count.
+  /// A user's row before any of ours; within each same device, then same target, then default; within one of these the row that names most
+  /// parameters. A row for other sources than the query's is stale: it does not count.
   [[nodiscard]] std::optional<Match> tile(const Query& query) const;
   /// The same among rows for this parameter. `specialisation` holds what else is known.
   [[nodiscard]] std::optional<PreferenceRow> preference(const Query& query, std::string_view parameter) const;
@@ -65,6 +69,7 @@ class TuningTables {
   template <class Row>
   struct Filed : Row {
     std::string file_name;
+    TableOwner owner = TableOwner::user;
   };
   std::vector<Filed<TuningRow>> tiles_;
   std::vector<Filed<PreferenceRow>> preferences_;

@@ -97,6 +97,11 @@ class WatchedBackend final : public Backend {
     return host_->copy_from_device(device, to, from);
   }
   Result<> fill(DeviceId device, void* data, std::byte value, Bytes size) override { return host_->fill(device, data, value, size); }
+  Result<void*> allocate_pinned(DeviceId device, Bytes size) override { return host_->allocate_pinned(device, size); }
+  void free_pinned(DeviceId device, void* data) noexcept override { host_->free_pinned(device, data); }
+  Result<> enqueue_copy_from_device(DeviceId device, const RowCopy& copy, StreamHandle stream) override {
+    return host_->enqueue_copy_from_device(device, copy, stream);
+  }
   Result<StreamHandle> create_stream(DeviceId device) override { return host_->create_stream(device); }
   void destroy_stream(DeviceId device, StreamHandle stream) noexcept override { host_->destroy_stream(device, stream); }
   Result<> synchronize(DeviceId device, StreamHandle stream) override { return host_->synchronize(device, stream); }
@@ -105,6 +110,7 @@ class WatchedBackend final : public Backend {
   void destroy_event(DeviceId device, void* event) noexcept override { host_->destroy_event(device, event); }
   Result<> enqueue_wait(DeviceId device, StreamHandle stream, void* event) override { return host_->enqueue_wait(device, stream, event); }
   Result<> record_event(DeviceId device, void* event, StreamHandle stream) override { return host_->record_event(device, event, stream); }
+  Result<> wait_for_event(DeviceId device, void* event) override { return host_->wait_for_event(device, event); }
   Result<double> elapsed_milliseconds(DeviceId device, void* start, void* stop) override {
     return host_->elapsed_milliseconds(device, start, stop);
   }

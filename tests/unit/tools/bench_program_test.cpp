@@ -54,6 +54,16 @@ TEST_CASE("bench: every shape is checked and timed twice, the JSON file holds ev
   }
 }
 
+TEST_CASE("bench: progress says what is left, on stderr") {
+  std::vector<std::string> words = kSmall;
+  words.pop_back();  // --quiet
+  const ChildResult result = kernwright_program(with(words, {"--repetitions", "1"}));
+  REQUIRE_MESSAGE(result.exit_code == 0, result.err);
+  CHECK_CONTAINS(result.err, "bench sparse-mla: 1/2 1x9 churn 0.3, about ");
+  CHECK_CONTAINS(result.err, " left\n");
+  CHECK_CONTAINS(result.err, "bench sparse-mla: 2/2 2x4 churn 0.3\n");
+}
+
 TEST_CASE("bench: words that are off, and an output that cannot be written, are noticed before the work") {
   check_refused(with(kSmall, {"--tile", "mma"}), {"--tile"});
   check_refused({"bench", "sparse-mla", "--target", "host", "--shapes", "8192"}, {"--shapes 8192", "requests x tokens"});

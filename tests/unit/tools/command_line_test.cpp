@@ -56,6 +56,7 @@ TEST_CASE("command line: help and version") {
                                                 {"run"},
                                                 {"run", "sparse-mla"},
                                                 {"doctor"},
+                                                {"trace"},
                                                 {"warm"},
                                                 {"cache"},
                                                 {"cache", "show"},
@@ -74,8 +75,8 @@ TEST_CASE("command line: help and version") {
 }
 
 TEST_CASE("command line: words that are off are refused with the legal ones") {
-  check_refused({}, {"subcommand", "doctor, run, bench, tune, warm, cache"});
-  check_refused({"bake"}, {"bake", "doctor, run, bench, tune, warm, cache"});
+  check_refused({}, {"subcommand", "doctor, run, bench, tune, trace, warm, cache"});
+  check_refused({"bake"}, {"bake", "doctor, run, bench, tune, trace, warm, cache"});
   check_refused({"run", "paged-kv"}, {"'paged-kv' is no command", "sparse-mla"});
   check_refused({"doctor", "--loud"}, {"--loud", "--json"});
   check_refused(kRun + std::vector<std::string>{"--tokns", "5"}, {"--tokns", "--tokens"});

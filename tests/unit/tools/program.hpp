@@ -33,6 +33,8 @@ inline ChildOptions in_store(const std::filesystem::path& store = program_store(
                          {"KERNWRIGHT_COMPILER", ""},
                          {"KERNWRIGHT_TARGET", ""},
                          {"KERNWRIGHT_LOG", ""},
+                         {"KERNWRIGHT_RECORD", ""},
+                         {"KERNWRIGHT_RECORD_LIMIT", ""},
                          {"KERNWRIGHT_HOST_MODE", ""}};
   return options;
 }

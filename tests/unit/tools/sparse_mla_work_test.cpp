@@ -11,12 +11,12 @@ using namespace kernwright::support;
 TEST_CASE("sparse MLA work: a small case by hand") {
   // Two groups of two tokens over five rows; −1 and 9 are empty slots.
   const std::vector<std::int32_t> indices{0, 1, -1, 1, 2, 9, 3, 3, -1, 4, 3, 0};
-  const SparseMlaWork work = sparse_mla_work(indices, 4, 3, 5, 8, 576, 512, 2);
+  const SparseMlaWork work = sparse_mla_work(indices, {}, 4, 3, 5, 8, 576, 512, 2);
   CHECK(work.gathered_rows == 3 + 3);  // {0, 1, 2}, {0, 3, 4}
   CHECK(work.relative_union == doctest::Approx(3.0 / (9.0 / 4)));
   CHECK(work.operations == 2.0 * 1088 * 16 * 6);
   CHECK(work.bytes == 2.0 * 4 * 8 * 1088 + 4.0 * 12 + 2.0 * 5 * 576);
-  const SparseMlaWork alone = sparse_mla_work(indices, 4, 3, 5, 8, 576, 512, 0);
+  const SparseMlaWork alone = sparse_mla_work(indices, {}, 4, 3, 5, 8, 576, 512, 0);
   CHECK(alone.gathered_rows == 9);
   CHECK(alone.relative_union == doctest::Approx(1));
   CHECK(alone.operations == 2.0 * 1088 * 8 * 9);
@@ -38,9 +38,9 @@ TEST_CASE("sparse MLA work: unions of a walk against sets") {
       }
       rows += static_cast<std::int64_t>(distinct.size());
     }
-    CHECK(sparse_mla_work(walk->indices, walk->tokens, walk->topk, walk->kv_rows, 8, 576, 512, group).gathered_rows == rows);
+    CHECK(sparse_mla_work(walk->indices, {}, walk->tokens, walk->topk, walk->kv_rows, 8, 576, 512, group).gathered_rows == rows);
   }
-  const auto nothing = sparse_mla_work({}, 0, 24, 0, 8, 576, 512, 8);
+  const auto nothing = sparse_mla_work({}, {}, 0, 24, 0, 8, 576, 512, 8);
   CHECK(nothing.gathered_rows == 0);
   CHECK(nothing.bytes == 0);
 }

@@ -209,3 +209,28 @@ TEST_CASE("tune: words that are off, and a table or journal that cannot be writt
               {"/no/such/folder/j", "--journal"}, in_store());
   CHECK_FALSE(std::filesystem::exists(table));
 }
+
+TEST_CASE("tune: --devices shares the specialisations out, a worker a device, and says that clocks were not watched") {
+  const TemporaryFolder folder;
+  ChildOptions options = in_store();
+  options.environment["KERNWRIGHT_CUDA_DRIVER"] = KERNWRIGHT_FAKE_CUDA;  // runs nothing: no tile can win
+  options.environment["KERNWRIGHT_FAKE_CUDA_DEVICES"] = "2";
+  const auto table = folder.path() / "table.toml";
+  std::vector<std::string> words{"tune",     "sparse-mla", "--devices",  "0,1",      "--heads", "2",     "--union",
+                                 "0,4",      "--topk",     "6",          "--shapes", "1x9",     "--out", table.string(),
+                                 "--budget", "2",          "--strategy", "random",   "--quiet", "--json"};
+  const ChildResult result = kernwright_program(words, options);
+  if (contains(result.err, "compiler_unavailable")) return;  // no NVRTC here
+  CHECK_MESSAGE(result.exit_code == 1, result.err);
+  const Json json = json_of(result);
+  CHECK(json["worker_starts"] == 2);
+  REQUIRE(json["subjects"].size() == 2);
+  for (const Json& subject : json["subjects"]) {
+    CHECK(subject["search"].size() == 2);
+    CHECK_FALSE(subject["outcomes"].contains("measured"));
+  }
+  CHECK(json["clocks"].get<std::string>().starts_with("not watched: libnvidia-ml.so.1"));
+  CHECK(lines_of(table.string() + ".journal.jsonl") == 1 + 4);
+  words[3] = "0,2";
+  check_refused(words, {"--devices", "cuda:2"}, options);
+}

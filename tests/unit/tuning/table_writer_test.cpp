@@ -24,7 +24,7 @@ TEST_CASE("tuning: a written table is read back: rows, digests, and what they ar
                           {{"demo/scale", sixteen}, "aaaa", *Tile::parse("mma:m32n32s2w8"), std::nullopt, 1, 0.25}},
                          {{"demo/scale", Specialisation().set("heads", 8), "bbbb", "group_size", 4, 1.25, 0.02}});
   TuningTables read;
-  const auto added = read.add(text, "written.toml");
+  const auto added = read.add(text, "written.toml", TableOwner::user);
   REQUIRE_MESSAGE(added, (added ? "" : added.error().text()) << "\n" << text);
   const auto match = read.tile({"demo/scale", eight, origin.device, "aaaa"});
   REQUIRE(match);

@@ -61,7 +61,7 @@ DeviceInfo device(const char* target, const char* name) {
 
 TuningTables tables() {
   TuningTables read;
-  const auto added = read.add(kTable, "t.toml");
+  const auto added = read.add(kTable, "t.toml", TableOwner::kernwright);
   REQUIRE_MESSAGE(added, (added ? "" : added.error().text()));
   return read;
 }
@@ -94,11 +94,60 @@ TEST_CASE("tuning: device wins over target over default, then the row that names
 }
 
 TEST_CASE("tuning: earlier tables win where rows match equally well") {
+  constexpr std::string_view kRow = "format = 1\n[[tile]]\ntemplate = \"demo/scale\"\ntarget = \"default\"\ntile = \"mma:m128n16s1w4\"\n";
   TuningTables read;
-  REQUIRE(read.add("format = 1\n[[tile]]\ntemplate = \"demo/scale\"\ntarget = \"default\"\ntile = \"mma:m128n16s1w4\"\n", "user.toml"));
-  REQUIRE(read.add(kTable, "t.toml"));
-  CHECK(read.tile({"demo/scale", Specialisation().set("heads", 1), device("sm_80", "x"), {}})->source == "user.toml (default)");
+  REQUIRE(read.add(kRow, "first.toml", TableOwner::kernwright));
+  REQUIRE(read.add(kTable, "t.toml", TableOwner::kernwright));
+  CHECK(read.tile({"demo/scale", Specialisation().set("heads", 1), device("sm_80", "x"), {}})->source == "first.toml (default)");
   CHECK(read.tile({"demo/scale", Specialisation().set("heads", 8), device("sm_80", "x"), {}})->source == "t.toml (default)");
+}
+
+TEST_CASE("tuning: a user's row wins over ours, however closely ours names the device, and whichever is read first") {
+  constexpr std::string_view kUser = R"(format = 1
+[[tile]]
+template = "demo/scale"
+target = "sm_90a"
+tile = "mma:m128n16s1w4"
+[[tile]]
+template = "demo/scale"
+when = { heads = 16 }
+target = "default"
+tile = "mma:m128n32s1w4"
+[[tile]]
+template = "demo/scale"
+when = { heads = 32 }
+target = "sm_90a"
+device = "NVIDIA H200"
+digest = "old"
+tile = "mma:m128n64s1w4"
+[[preference]]
+template = "demo/scale"
+target = "default"
+parameter = "group_size"
+value = 2
+)";
+  for (const bool user_first : {true, false}) {
+    TuningTables read;
+    if (user_first) REQUIRE(read.add(kUser, "user.toml", TableOwner::user));
+    REQUIRE(read.add(kTable, "t.toml", TableOwner::kernwright));
+    if (!user_first) REQUIRE(read.add(kUser, "user.toml", TableOwner::user));
+    const auto h200 = device("sm_90a", "NVIDIA H200");
+    const auto of = [&](int heads, std::string_view digest) {
+      const auto match = read.tile({"demo/scale", Specialisation().set("heads", heads), h200, digest});
+      REQUIRE(match);
+      return match->tile.text() + " " + match->source;
+    };
+    // Ours has a row for the device itself; the user's is for the target.
+    CHECK(of(8, {}) == "mma:m128n16s1w4 user.toml (target)");
+    CHECK(of(16, {}) == "mma:m128n16s1w4 user.toml (target)");  // among a user's own rows the closest, as ever
+    // A stale row of a user's is passed over for the user's next.
+    CHECK(of(32, "old") == "mma:m128n64s1w4 user.toml (device)");
+    CHECK(of(32, "new") == "mma:m128n16s1w4 user.toml (target)");
+    CHECK(read.preference({"demo/scale", Specialisation().set("heads", 8), h200, {}}, "group_size")->value == 2);
+    // Where the user says nothing, ours.
+    const auto a100 = device("sm_80", "x");
+    CHECK(read.tile({"demo/scale", Specialisation().set("heads", 8), a100, {}})->source == "t.toml (default)");
+  }
 }
 
 TEST_CASE("tuning: a preference of a parameter") {
@@ -132,7 +181,7 @@ value = 8
 digest = "aaaa"
 )";
   TuningTables read;
-  REQUIRE(read.add(kDated, "dated.toml"));
+  REQUIRE(read.add(kDated, "dated.toml", TableOwner::user));
   const auto eight = Specialisation().set("heads", 8);
   const auto h200 = device("sm_90a", "NVIDIA H200"), other = device("sm_90a", "NVIDIA H100");
   const auto tile = [&](const DeviceInfo& d, std::string_view digest) {
@@ -177,7 +226,7 @@ TEST_CASE("tuning: a wrong table names file, line and key, and adds nothing") {
   for (const auto& [text, part] : texts) {
     CAPTURE(text);
     TuningTables read;
-    const auto added = read.add(text, "t.toml");
+    const auto added = read.add(text, "t.toml", TableOwner::user);
     REQUIRE_FALSE(added);
     CHECK(added.error().code == ErrorCode::malformed);
     CHECK_MESSAGE(holds(added.error().message, part), added.error().message);
@@ -190,7 +239,7 @@ TEST_CASE("tuning: the embedded tables are right") {
   CHECK_FALSE(embedded.empty());
   TuningTables read;
   for (const NamedText& table : embedded) {
-    const auto added = read.add(table.content, table.name);
+    const auto added = read.add(table.content, table.name, TableOwner::kernwright);
     CHECK_MESSAGE(added, (added ? "" : added.error().text()));
   }
 }

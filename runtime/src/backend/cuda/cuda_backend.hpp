@@ -28,6 +28,10 @@ class CudaBackend final : public Backend {
   Result<> copy_from_device(DeviceId device, std::span<std::byte> to, const void* from) override;
   Result<> fill(DeviceId device, void* data, std::byte value, Bytes size) override;
 
+  Result<void*> allocate_pinned(DeviceId device, Bytes size) override;
+  void free_pinned(DeviceId device, void* data) noexcept override;
+  Result<> enqueue_copy_from_device(DeviceId device, const RowCopy& copy, StreamHandle stream) override;
+
   Result<StreamHandle> create_stream(DeviceId device) override;
   void destroy_stream(DeviceId device, StreamHandle stream) noexcept override;
   Result<> synchronize(DeviceId device, StreamHandle stream) override;
@@ -36,6 +40,7 @@ class CudaBackend final : public Backend {
   void destroy_event(DeviceId device, void* event) noexcept override;
   Result<> record_event(DeviceId device, void* event, StreamHandle stream) override;
   Result<> enqueue_wait(DeviceId device, StreamHandle stream, void* event) override;
+  Result<> wait_for_event(DeviceId device, void* event) override;
   Result<double> elapsed_milliseconds(DeviceId device, void* start, void* stop) override;
 
  private:

@@ -69,6 +69,39 @@ Result<> CudaBackend::fill(DeviceId device, void* data, std::byte value, Bytes s
   });
 }
 
+Result<void*> CudaBackend::allocate_pinned(DeviceId device, Bytes size) {
+  void* data = nullptr;
+  const std::string what = fmt::format("allocating {} bytes of pinned host memory", size.count);
+  auto done = with_device(device, what.c_str(), [&](const DriverApi& api) {
+    return api.mem_host_alloc(&data, static_cast<std::size_t>(size.count == 0 ? 1 : size.count), 0);
+  });
+  if (!done) return fail(std::move(done.error()));
+  return data;
+}
+
+void CudaBackend::free_pinned(DeviceId device, void* data) noexcept {
+  if (data == nullptr) return;
+  (void)with_device(device, "freeing pinned host memory", [&](const DriverApi& api) { return api.mem_free_host(data); });
+}
+
+Result<> CudaBackend::enqueue_copy_from_device(DeviceId device, const RowCopy& copy, StreamHandle stream) {
+  if (copy.rows == 0 || copy.row_bytes == 0) return {};
+  return with_device(device, "copying from device memory behind a stream's work", [&](const DriverApi& api) {
+    // Not as one row of a 2D copy: a pitch may not pass 2 GiB, where a dense tensor may.
+    if (copy.dense()) return api.memcpy_dtoh_async(copy.to, address(copy.from), copy.rows * copy.row_bytes, native(stream));
+    CUDA_MEMCPY2D rows{};
+    rows.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    rows.srcDevice = address(copy.from);
+    rows.srcPitch = copy.from_pitch;
+    rows.dstMemoryType = CU_MEMORYTYPE_HOST;
+    rows.dstHost = copy.to;
+    rows.dstPitch = copy.to_pitch;
+    rows.WidthInBytes = copy.row_bytes;
+    rows.Height = copy.rows;
+    return api.memcpy_2d_async(&rows, native(stream));
+  });
+}
+
 Result<StreamHandle> CudaBackend::create_stream(DeviceId device) {
   CUstream stream = nullptr;
   auto done =
@@ -115,6 +148,11 @@ Result<> CudaBackend::enqueue_wait(DeviceId device, StreamHandle stream, void* e
   return with_device(device, "making a stream wait for an event", [&](const DriverApi& api) {
     return api.stream_wait_event(native(stream), static_cast<CUevent>(event), CU_EVENT_WAIT_DEFAULT);
   });
+}
+
+Result<> CudaBackend::wait_for_event(DeviceId device, void* event) {
+  return with_device(device, "waiting for an event",
+                     [&](const DriverApi& api) { return api.event_synchronize(static_cast<CUevent>(event)); });
 }
 
 Result<double> CudaBackend::elapsed_milliseconds(DeviceId device, void* start, void* stop) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 
 #include "backend/cuda/driver.hpp"
@@ -83,6 +84,19 @@ CudaDiagnosis diagnose_cuda(const RuntimeOptions& options) {
     }
   }
   return diagnosis;
+}
+
+std::string cuda_pci_bus(const RuntimeOptions& options, int ordinal) {
+  const auto driver = Driver::open(options.cuda_driver);
+  if (!driver) return {};
+  const DriverApi& api = (*driver)->api();
+  CUdevice device = 0;
+  std::array<char, 32> address{};
+  if (api.device_get(&device, ordinal) != CUDA_SUCCESS ||
+      api.device_get_pci_bus_id(address.data(), static_cast<int>(address.size()) - 1, device) != CUDA_SUCCESS) {
+    return {};
+  }
+  return address.data();
 }
 
 }  // namespace kernwright

@@ -32,4 +32,7 @@ struct CudaDiagnosis {
 /// Opens the driver and NVRTC and compiles a small kernel. `options` have been resolved against the environment. Never fails.
 CudaDiagnosis diagnose_cuda(const RuntimeOptions& options);
 
+/// "0000:3b:00.0", by which other tools know the device; empty where the driver does not say.
+std::string cuda_pci_bus(const RuntimeOptions& options, int ordinal);
+
 }  // namespace kernwright

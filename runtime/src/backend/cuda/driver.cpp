@@ -32,6 +32,7 @@ DriverApi resolve(const DynamicLibrary& library, Missing& missing) {
   required(api.device_get_name, "cuDeviceGetName");
   required(api.device_get_attribute, "cuDeviceGetAttribute");
   required(api.device_total_mem, "cuDeviceTotalMem_v2");
+  required(api.device_get_pci_bus_id, "cuDeviceGetPCIBusId");
   required(api.device_primary_ctx_retain, "cuDevicePrimaryCtxRetain");
   required(api.device_primary_ctx_release, "cuDevicePrimaryCtxRelease_v2");
   required(api.ctx_push_current, "cuCtxPushCurrent_v2");
@@ -42,6 +43,10 @@ DriverApi resolve(const DynamicLibrary& library, Missing& missing) {
   required(api.mem_free, "cuMemFree_v2");
   required(api.memcpy_htod, "cuMemcpyHtoD_v2");
   required(api.memcpy_dtoh, "cuMemcpyDtoH_v2");
+  required(api.mem_host_alloc, "cuMemHostAlloc");
+  required(api.mem_free_host, "cuMemFreeHost");
+  required(api.memcpy_dtoh_async, "cuMemcpyDtoHAsync_v2");
+  required(api.memcpy_2d_async, "cuMemcpy2DAsync_v2");
   required(api.memset_d8, "cuMemsetD8_v2");
   required(api.stream_create, "cuStreamCreate");
   required(api.stream_destroy, "cuStreamDestroy_v2");

@@ -86,6 +86,16 @@ class HostBackend final : public Backend {
     return {};
   }
 
+  Result<void*> allocate_pinned(DeviceId device, Bytes size) override { return allocate(device, size); }
+  void free_pinned(DeviceId device, void* data) noexcept override { free(device, data); }
+  Result<> enqueue_copy_from_device(DeviceId, const RowCopy& copy, StreamHandle) override {
+    for (std::size_t row = 0; row < copy.rows; ++row) {
+      std::memcpy(static_cast<std::byte*>(copy.to) + row * copy.to_pitch, static_cast<const std::byte*>(copy.from) + row * copy.from_pitch,
+                  copy.row_bytes);
+    }
+    return {};
+  }
+
   Result<StreamHandle> create_stream(DeviceId) override { return StreamHandle{}; }
   void destroy_stream(DeviceId, StreamHandle) noexcept override {}
   Result<> synchronize(DeviceId, StreamHandle) override { return {}; }
@@ -99,6 +109,7 @@ class HostBackend final : public Backend {
     return {};
   }
   Result<> enqueue_wait(DeviceId, StreamHandle, void*) override { return {}; }  // launches have finished already
+  Result<> wait_for_event(DeviceId, void*) override { return {}; }
   Result<double> elapsed_milliseconds(DeviceId, void* start, void* stop) override {
     const auto& from = static_cast<HostEvent*>(start)->at;
     const auto& to = static_cast<HostEvent*>(stop)->at;
