@@ -12,6 +12,8 @@
 namespace kernwright::cases {
 namespace {
 
+using support::PagedIds;
+
 constexpr std::int64_t kVirtualPages = 37;
 constexpr std::int64_t kPhysicalPages = 50;
 constexpr std::int64_t kPattern = 0x5A5A5A5A;
@@ -126,22 +128,6 @@ std::int64_t first_difference(const std::vector<std::int64_t>& a, const std::vec
 }
 
 }  // namespace
-
-std::int64_t PagedIds::dense(std::int64_t token) const {
-  if (v2p.empty()) return std::max<std::int64_t>(0, token);
-  const auto virtual_pages = static_cast<std::int64_t>(v2p.size()) - 1;
-  const bool inside = token >= 0 && token < virtual_pages * page_size;
-  const std::int64_t row = inside ? token / page_size : virtual_pages;
-  const std::int64_t offset = inside ? token % page_size : 0;
-  return std::max<std::int64_t>(0, v2p[static_cast<std::size_t>(row)] * page_size * multiplier + offset);
-}
-
-std::int64_t PagedIds::page(std::int64_t token) const {
-  if (v2p.empty()) return std::max<std::int64_t>(0, token) / page_size;
-  const auto virtual_pages = static_cast<std::int64_t>(v2p.size()) - 1;
-  const bool inside = token >= 0 && token < virtual_pages * page_size;
-  return std::max<std::int64_t>(0, v2p[static_cast<std::size_t>(inside ? token / page_size : virtual_pages)]) * multiplier;
-}
 
 std::string PagedKvCase::text() const {
   return "page_size " + std::to_string(page_size) + ", multiplier " + std::to_string(multiplier) + (unified ? ", unified" : ", static") +

@@ -34,6 +34,7 @@ constexpr std::array kFunctions{"cuInit",
                                 "cuMemFree",
                                 "cuMemcpyHtoD",
                                 "cuMemcpyDtoH",
+                                "cuMemcpyDtoDAsync",
                                 "cuMemsetD8",
                                 "cuStreamCreate",
                                 "cuStreamDestroy",
@@ -429,6 +430,12 @@ CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t size) {
   FAKE_ENTER("cuMemcpyDtoH");
   FAKE_NEEDS_CONTEXT();
   std::memcpy(to, reinterpret_cast<const void*>(from), size);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream) {
+  FAKE_ENTER("cuMemcpyDtoDAsync");
+  FAKE_NEEDS_CONTEXT();
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), size);
   return CUDA_SUCCESS;
 }
 CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, std::size_t size) {

@@ -42,6 +42,7 @@ DriverApi resolve(const DynamicLibrary& library, Missing& missing) {
   required(api.mem_free, "cuMemFree_v2");
   required(api.memcpy_htod, "cuMemcpyHtoD_v2");
   required(api.memcpy_dtoh, "cuMemcpyDtoH_v2");
+  required(api.memcpy_dtod_async, "cuMemcpyDtoDAsync_v2");
   required(api.memset_d8, "cuMemsetD8_v2");
   required(api.stream_create, "cuStreamCreate");
   required(api.stream_destroy, "cuStreamDestroy_v2");
