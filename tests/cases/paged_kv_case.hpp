@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernwright/paged_kv.hpp"
-#include "support/paged_ids.hpp"
+#include "support/paged_kv_reference.hpp"
 
 namespace kernwright::cases {
 

@@ -14,6 +14,7 @@
 #include "known_rates.hpp"
 #include "paged_mla_bench_check.hpp"
 #include "paged_mla_bench_pool.hpp"
+#include "pool_words.hpp"
 #include "prepare/options.hpp"
 #include "support/format.hpp"
 #include "support/progress.hpp"
@@ -45,7 +46,6 @@ class Bench {
   [[nodiscard]] bool on_gpu() const { return device_.id.backend == BackendKind::cuda; }
   [[nodiscard]] int query_tokens() const { return options_.query_tokens.value_or(1); }
   [[nodiscard]] BatchTimingOptions timing_options() const;
-  [[nodiscard]] Result<std::vector<PoolKind>> pools() const;
   [[nodiscard]] BenchPoolShape pool_shape(const PagedMlaPoint& point, PoolKind kind) const;
   Result<> describe(PagedMlaBenchReport& report) const;
   Result<PagedMlaBenchPoint> measure(const PagedMlaPoint& point, PoolKind kind, PagedMlaBenchReport& report, support::Progress& progress);
@@ -61,18 +61,6 @@ BatchTimingOptions Bench::timing_options() const {
   timing.repetitions = options_.repetitions.value_or(on_gpu() ? 15 : 3);
   if (!on_gpu()) timing.batch_us = 0;
   return timing;
-}
-
-Result<std::vector<PoolKind>> Bench::pools() const {
-  std::vector<PoolKind> kinds;
-  for (const std::string& word : support::split(options_.pools, ',')) {
-    if (word != "static" && word != "unified") {
-      return fail(ErrorCode::invalid_argument, fmt::format("--pools '{}': legal are static and unified, comma-separated", word));
-    }
-    kinds.push_back(word == "static" ? PoolKind::static_pool : PoolKind::unified_mla);
-  }
-  if (kinds.empty()) return fail(ErrorCode::invalid_argument, "--pools '': legal are static and unified, comma-separated");
-  return kinds;
 }
 
 /// As many batches as keep the L2 cache from helping, and as many layers as memory holds, up to those asked for.
@@ -173,7 +161,7 @@ Result<> Bench::describe(PagedMlaBenchReport& report) const {
 Result<PagedMlaBenchReport> Bench::run() {
   const auto points = paged_mla_points(!options_.points.empty() ? options_.points : on_gpu() ? kGpuPoints : kHostPoints);
   if (!points) return fail(Error(points.error()));
-  const auto kinds = pools();
+  const auto kinds = parse_pools(options_.pools);
   if (!kinds) return fail(Error(kinds.error()));
   std::optional<PagedMlaPoint> table_point;
   if (options_.block_table != "none") {

@@ -3,15 +3,12 @@
 
 #include "bench_paged_mla.hpp"
 #include "json_document.hpp"
+#include "pool_words.hpp"
 #include "support/format.hpp"
 #include "support/spread.hpp"
 
 namespace kernwright::tool {
 namespace {
-
-std::string_view short_name(PoolKind kind) {
-  return kind == PoolKind::static_pool ? "static" : "unified";
-}
 
 Json spread_json(const std::vector<double>& samples, std::string_view unit) {
   const support::Spread spread = support::spread(samples);
@@ -61,12 +58,12 @@ std::string point_rows(const PagedMlaBenchReport& report) {
     const Rates rate = rates(report, point);
     const double other = static_us(report, point);
     text += fmt::format("{:<16} {:<7} {:>3} {:>10.2f} {:>8} {:>7.3f} {:>6} {:>8.1f} {:>8} {:>9} {:>6}\n", point.shape.name(),
-                        short_name(point.pool), point.layers, us.median, spread_percent(us), rate.tbps, percent_or_dash(rate.of_copy),
+                        pool_word(point.pool), point.layers, us.median, spread_percent(us), rate.tbps, percent_or_dash(rate.of_copy),
                         rate.tflops, percent_or_dash(rate.of_matrix), other > 0 ? fmt::format("{:.3f}", us.median / other) : "-",
                         point.check.passed ? "right" : "WRONG");
   }
   for (const PagedMlaBenchPoint& point : report.points) {
-    if (!point.check.passed) text += fmt::format("{}, {}: {}\n", point.shape.name(), short_name(point.pool), point.check.first_failure);
+    if (!point.check.passed) text += fmt::format("{}, {}: {}\n", point.shape.name(), pool_word(point.pool), point.check.first_failure);
   }
   return text;
 }
@@ -80,7 +77,7 @@ Json point_json(const PagedMlaBenchReport& report, const PagedMlaBenchPoint& poi
           {"heads", point.shape.heads},
           {"batch", point.shape.batch},
           {"tokens", point.shape.tokens},
-          {"pool", short_name(point.pool)},
+          {"pool", pool_word(point.pool)},
           {"layers", point.layers},
           {"moved_pages", point.moved_pages},
           {"rotated_batches", point.sets},
@@ -124,7 +121,7 @@ std::string text_of(const PagedMlaBenchReport& report) {
   }
   for (const BlockTableBenchPoint& point : report.block_tables) {
     const support::Spread us = support::spread(point.timing.each_us);
-    text += fmt::format("{} {} x {} tokens, {}: {}\n", "block table", point.shape.batch, point.shape.tokens, short_name(point.pool),
+    text += fmt::format("{} {} x {} tokens, {}: {}\n", "block table", point.shape.batch, point.shape.tokens, pool_word(point.pool),
                         point.wrong_cells > 0 ? fmt::format("WRONG in {} cells", point.wrong_cells)
                                               : fmt::format("{:.2f} us, spread {}%, right", us.median, spread_percent(us)));
   }
@@ -137,7 +134,7 @@ std::string json_of(const PagedMlaBenchReport& report) {
   for (const BlockTableBenchPoint& point : report.block_tables) {
     tables.push_back({{"batch", point.shape.batch},
                       {"tokens", point.shape.tokens},
-                      {"pool", short_name(point.pool)},
+                      {"pool", pool_word(point.pool)},
                       {"rotated_batches", point.sets},
                       {"wrong_cells", point.wrong_cells},
                       {"runs_a_sample", point.timing.operations},

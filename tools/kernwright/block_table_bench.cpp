@@ -6,7 +6,7 @@
 
 #include "device_upload.hpp"
 #include "kernwright/paged_kv.hpp"
-#include "support/paged_ids.hpp"
+#include "support/paged_kv_reference.hpp"
 #include "support/random.hpp"
 
 namespace kernwright::tool {

@@ -41,7 +41,7 @@ constexpr const char* kEnvironment = R"(Environment:
 Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 the call's words are off; 3 this machine cannot do it;
   130 interrupted)";
 
-void add_run(CLI::App& app, RunSparseMlaOptions& options, Action& action) {
+void add_run(CLI::App& app, RunSparseMlaOptions& options, RunPagedKvOptions& paged, Action& action) {
   CLI::App* const run = app.add_subcommand("run", "Run an operation on real or generated input");
   run->require_subcommand(1);
   CLI::App* const command = run->add_subcommand(
@@ -76,6 +76,7 @@ void add_run(CLI::App& app, RunSparseMlaOptions& options, Action& action) {
   command->add_flag("--check", options.check, "Compare with the CPU reference; exit code 1 where the output is wrong");
   add_output_options(*command, options.output, true);
   command->callback([&] { action = [&] { return run_sparse_mla(options); }; });
+  add_run_paged_kv(*run, paged, action);
 }
 
 void add_bench(CLI::App& app, BenchSparseMlaOptions& options, BenchPagedMlaOptions& paged, Action& action) {
@@ -353,7 +354,8 @@ int run_command_line(int argc, const char* const* argv) {
   add_output_options(*doctor_command, doctor_output, false);
   doctor_command->callback([&] { action = [&] { return doctor(doctor_output); }; });
   RunSparseMlaOptions run_options;
-  add_run(app, run_options, action);
+  RunPagedKvOptions run_paged_options;
+  add_run(app, run_options, run_paged_options, action);
   BenchSparseMlaOptions bench_options;
   BenchPagedMlaOptions bench_paged_options;
   add_bench(app, bench_options, bench_paged_options, action);

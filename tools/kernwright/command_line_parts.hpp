@@ -6,6 +6,7 @@
 
 #include "bench_paged_mla.hpp"
 #include "console.hpp"
+#include "run_paged_kv.hpp"
 
 namespace kernwright::tool {
 
@@ -14,6 +15,8 @@ using Action = std::function<ExitCode()>;
 
 void add_output_options(CLI::App& app, OutputOptions& output, bool quiet);
 
+/// run paged-kv
+void add_run_paged_kv(CLI::App& run, RunPagedKvOptions& options, Action& action);
 /// bench paged-mla
 void add_bench_paged_mla(CLI::App& bench, BenchPagedMlaOptions& options, Action& action);
 
