@@ -74,6 +74,7 @@ CapturedStep::CapturedStep(const Runtime& runtime, DeviceId device, bool unified
   sparse.heads = kHeads;
   sparse.max_topk = kTopk;
   sparse.group_size = 0;
+  sparse.pool = decode.pool;
   auto sparse_made = SparseMlaPrefill::create(runtime, sparse);
   REQUIRE_MESSAGE(sparse_made, (sparse_made ? "" : sparse_made.error().text()));
   sparse_.emplace(std::move(*sparse_made));

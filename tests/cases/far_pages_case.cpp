@@ -130,6 +130,7 @@ class FarPages {
     sparse_options.heads = kHeads;
     sparse_options.max_topk = static_cast<int>(kTokens);
     sparse_options.group_size = 0;
+    sparse_options.pool = pool_->kind();
     auto sparse = SparseMlaPrefill::create(runtime_, sparse_options);
     REQUIRE_MESSAGE(sparse, (sparse ? "" : sparse.error().text()));
     const DeviceBuffer sparse_out = upload(std::vector<Bf16>(at(kHeads * kValues), 0xffff)),

@@ -126,8 +126,14 @@ TEST_CASE("run paged-kv: a fault planted in each kernel is exit code 1, and the 
            Fault{"paged_kv/translate.cu", "i < count", "i < count + 1", "translation in place"},
            Fault{"paged_kv/write_locations.cu", "for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < params.capacity",
                  "for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < params.count", "write locations"},
+           Fault{"paged_kv/token_indices.cu", "i < length; i +=", "i < length - 1; i +=", "token indices"},
+           Fault{"paged_kv/write_rows.cu", "location <= 0", "location < 0", "kv write, dense ids (all of the pool)"},
+           Fault{"paged_kv/move_pages.cu", "at < params.page_bytes", "at < params.page_bytes - 16", "compaction (every live row)"},
+           Fault{"paged_kv/zero_pages.cu", "at < params.page_bytes", "at < params.page_bytes - 16", "pages handed out are zero"},
+           Fault{"paged_kv/update_tables.cu", "i < params.count", "i < params.count - 1", "compaction (every live row)"},
        }) {
-    CAPTURE(fault.file);
+    const std::string file = fault.file;
+    CAPTURE(file);
     const TemporaryFolder folder;
     const auto templates = edited_templates(folder.path(), fault.file, fault.from, fault.to);
     const ChildResult result = kernwright_program(kChecked + Words{"--templates", templates.string()});
@@ -137,6 +143,20 @@ TEST_CASE("run paged-kv: a fault planted in each kernel is exit code 1, and the 
     const Json& step = step_of(json["pools"][1], fault.step);
     CHECK(step["wrong"] > 0);
     CHECK(step["first_wrong"].is_string());
+  }
+}
+
+TEST_CASE("run paged-kv: a fault planted in attention is exit code 1") {
+  const TemporaryFolder folder;
+  const auto templates =  // the newest token does not see itself
+      edited_templates(folder.path(), "paged_mla/decode_rows.cuh", "if (slot >= length) return {0, 0};",
+                       "if (slot >= length - 1) return {0, 0};");
+  const ChildResult result = kernwright_program(kChecked + Words{"--templates", templates.string()});
+  CHECK(result.exit_code == 1);
+  for (const Json& pool : json_of(result)["pools"]) {
+    CHECK(pool["attention"]["passed"] == false);
+    CHECK(pool["attention"]["first_failure"].is_string());
+    CHECK(pool["passed"] == false);
   }
 }
 
