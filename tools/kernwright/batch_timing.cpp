@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "backend/backend.hpp"
 #include "prepare/runtime_state.hpp"
+#include "support/stream_graph.hpp"
 
 namespace kernwright::tool {
 
@@ -16,9 +18,14 @@ Result<BatchTiming> time_batches(const Runtime& runtime, DeviceId device, const 
   if (!start) return fail(std::move(start.error()));
   if (!stop) return fail(std::move(stop.error()));
   std::int64_t next = 0;
-  const auto batch = [&](int operations) -> Result<double> {
-    Result<> done = start->record(stream->handle());
+  const auto enqueue_batch = [&](int operations) {
+    Result<> done;
     for (int i = 0; i < operations && done; ++i) done = enqueue(next++, stream->handle());
+    return done;
+  };
+  const auto timed = [&](int operations, const std::function<Result<>()>& launch) -> Result<double> {
+    Result<> done = start->record(stream->handle());
+    if (done) done = launch();
     if (done) done = stop->record(stream->handle());
     if (done) done = stream->synchronize();
     if (!done) return fail(std::move(done.error()));
@@ -29,15 +36,22 @@ Result<BatchTiming> time_batches(const Runtime& runtime, DeviceId device, const 
   BatchTiming timing;
   timing.operations = 1;
   for (int run = 0; run < options.warm_ups; ++run) {
-    const auto each_us = batch(timing.operations);
+    const auto each_us = timed(timing.operations, [&] { return enqueue_batch(timing.operations); });
     if (!each_us) return fail(Error(each_us.error()));
     const double wanted = std::ceil(options.batch_us / std::max(*each_us, 1e-3));
     timing.operations = static_cast<int>(std::clamp(wanted, 1.0, static_cast<double>(options.most_operations)));
   }
-  for (int run = 0; run < options.repetitions; ++run) {
-    const auto each_us = batch(timing.operations);
+  std::optional<support::StreamGraph> graph;
+  if (options.graph) {
+    auto captured = support::StreamGraph::capture(stream->handle(), [&] { return enqueue_batch(timing.operations); });
+    if (!captured) return fail(std::move(captured.error()).within("capturing a batch"));
+    graph.emplace(std::move(*captured));
+  }
+  for (int run = graph ? -options.warm_ups : 0; run < options.repetitions; ++run) {
+    const auto each_us =
+        timed(timing.operations, [&] { return graph ? graph->replay(stream->handle()) : enqueue_batch(timing.operations); });
     if (!each_us) return fail(Error(each_us.error()));
-    timing.each_us.push_back(*each_us);
+    if (run >= 0) timing.each_us.push_back(*each_us);
   }
   return timing;
 }

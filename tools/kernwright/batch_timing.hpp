@@ -13,7 +13,8 @@ struct BatchTimingOptions {
   int warm_ups = 3;         ///< Batches.
   int repetitions = 15;     ///< Batches.
   double batch_us = 5'000;  ///< What a batch takes at least, by as many operations as that needs.
-  int most_operations = 2'000;
+  int most_operations = 1'000;
+  bool graph = false;  ///< A batch is captured once and replayed, as a served decode is: no launch costs the CPU anything.
 };
 struct BatchTiming {
   int operations = 0;           ///< In a batch.

@@ -60,6 +60,7 @@ BatchTimingOptions Bench::timing_options() const {
   timing.warm_ups = on_gpu() ? 3 : 1;
   timing.repetitions = options_.repetitions.value_or(on_gpu() ? 15 : 3);
   if (!on_gpu()) timing.batch_us = 0;
+  timing.graph = on_gpu() && options_.launches != "stream";
   return timing;
 }
 
@@ -143,6 +144,7 @@ Result<> Bench::describe(PagedMlaBenchReport& report) const {
   report.query_tokens = query_tokens();
   report.page_size = options_.page_size;
   report.seed = options_.seed;
+  report.graph = timing_options().graph;
   report.warm_ups = timing_options().warm_ups;
   report.repetitions = timing_options().repetitions;
   report.matrix_tflops = options_.matrix_tflops > 0 ? options_.matrix_tflops : known_rates(device_.name).tflops;
@@ -159,6 +161,9 @@ Result<> Bench::describe(PagedMlaBenchReport& report) const {
 }
 
 Result<PagedMlaBenchReport> Bench::run() {
+  if (!on_gpu() && options_.launches == "graph") {
+    return fail(ErrorCode::invalid_argument, "--launches graph: the host interpreter has no graphs; legal is stream");
+  }
   const auto points = paged_mla_points(!options_.points.empty() ? options_.points : on_gpu() ? kGpuPoints : kHostPoints);
   if (!points) return fail(Error(points.error()));
   const auto kinds = parse_pools(options_.pools);
@@ -177,7 +182,9 @@ Result<PagedMlaBenchReport> Bench::run() {
   progress.working_on("copy bandwidth");
   report.copied =
       Bytes{static_cast<std::uint64_t>(on_gpu() ? std::min(kLargestCopy, static_cast<double>(device_.memory.count) / 8) : 16e6)};
-  auto copy = measured_copy_tbps(runtime_, device_.id, report.copied, timing_options());
+  BatchTimingOptions of_copy = timing_options();
+  of_copy.graph = false;
+  auto copy = measured_copy_tbps(runtime_, device_.id, report.copied, of_copy);
   if (!copy) return fail(std::move(copy.error()));
   report.copy_tbps = std::move(*copy);
   progress.step("copy bandwidth");

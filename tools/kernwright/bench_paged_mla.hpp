@@ -27,6 +27,7 @@ struct BenchPagedMlaOptions {
   std::string tile;
   std::string target;
   std::string template_folder;  ///< Empty: the built-in templates.
+  std::string launches;         ///< "graph", "stream", or empty: the device's default.
   std::optional<int> repetitions;
   std::uint64_t seed = 1;
   double matrix_tflops = 0;  ///< 0: of the device where it is known.
@@ -61,6 +62,7 @@ struct BlockTableBenchPoint {
 struct PagedMlaBenchReport {
   DeviceInfo device;
   std::string driver, compiler, date, version;
+  bool graph = false;  ///< Batches are replayed graphs; the copy is not.
   int query_tokens = 1, page_size = 64, repetitions = 0, warm_ups = 0;
   std::uint64_t seed = 1;
   Bytes copied;                   ///< By each copy that copy_tbps is measured with.

@@ -108,7 +108,8 @@ std::string text_of(const PagedMlaBenchReport& report) {
   std::string text = fmt::format("device   {} ({}), driver {}, {}\n", report.device.name, report.device.target.name(),
                                  report.driver.empty() ? "none" : report.driver, report.compiler);
   text += fmt::format("date     {}, kernwright {}\n", report.date, report.version);
-  text += fmt::format("timing   median of {} batches of runs back to back after {}, merge included\n", report.repetitions, report.warm_ups);
+  text += fmt::format("timing   median of {} batches of runs back to back{} after {}, merge included\n", report.repetitions,
+                      report.graph ? " in a graph" : "", report.warm_ups);
   text += fmt::format("pages    {} tokens; {} new {} a request; {}\n", report.page_size, report.query_tokens,
                       report.query_tokens == 1 ? "token" : "tokens", on_gpu ? "batches rotated past the L2 cache" : "two batches in turn");
   const support::Spread copy = support::spread(report.copy_tbps);
@@ -161,6 +162,7 @@ std::string json_of(const PagedMlaBenchReport& report) {
                   {"repetitions", report.repetitions},
                   {"warm_ups", report.warm_ups},
                   {"seed", report.seed},
+                  {"launches", report.graph ? "graph" : "stream"},
                   {"page_size", report.page_size},
                   {"query_tokens", report.query_tokens},
                   {"copy", std::move(copy)},

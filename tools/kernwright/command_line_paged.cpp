@@ -60,6 +60,11 @@ void add_bench_paged_mla(CLI::App& bench, BenchPagedMlaOptions& options, Action&
   command->add_option("--tile", options.tile, "Tile of the attention kernel (default: from the tuning tables)");
   command->add_option("--target", options.target, "auto, host, or the target of a device here (default: auto)");
   command->add_option("--templates", options.template_folder, "A folder of templates in place of the built-in ones");
+  command
+      ->add_option(
+          "--launches", options.launches,
+          "How a batch of runs is launched: graph (captured once and replayed; default on a GPU) or stream (run by run; default on host)")
+      ->check(CLI::IsMember({"graph", "stream"}));
   command->add_option("--repetitions", options.repetitions, "Timed batches a point (default 15 on a GPU, 3 on host)")
       ->check(CLI::Range(1, 100'000));
   command->add_option("--seed", options.seed, "Seed of all that is random")->capture_default_str();

@@ -29,6 +29,7 @@ TEST_CASE("bench paged-mla: static and unified are checked and timed beside a co
   CHECK(json["format"] == 1);
   CHECK(json["benchmark"] == "paged-mla");
   CHECK(json["query_tokens"] == 2);
+  CHECK(json["launches"] == "stream");
   CHECK(json["copy"]["median_tbps"] > 0);
   const double copy = json["copy"]["median_tbps"];
   REQUIRE(json["points"].size() == 2);
@@ -82,6 +83,8 @@ TEST_CASE("bench paged-mla: words that are off are refused with the legal ones")
   }
   check_refused(bench + std::vector<std::string>{"--pools", "dynamic"}, {"--pools 'dynamic'", "static and unified"});
   check_refused(bench + std::vector<std::string>{"--block-table", "256"}, {"--block-table '256'", "256x131072"});
+  check_refused(bench + std::vector<std::string>{"--launches", "graph"}, {"--launches graph", "host interpreter", "stream"});
+  check_refused(bench + std::vector<std::string>{"--launches", "batch"}, {"--launches", "batch", "graph"});
   check_refused(bench + std::vector<std::string>{"--s-q", "9"}, {"--s-q", "1 to 8"});
   check_refused(bench + std::vector<std::string>{"--page-size", "65"}, {"page_size"});
   const ChildResult unwritable = kernwright_program(kSmall + std::vector<std::string>{"--json", "/no/such/folder/bench.json"});
