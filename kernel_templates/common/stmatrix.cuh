@@ -1,6 +1,5 @@
-// 8 × 8 matrices of 16-bit elements from mma fragments into shared memory: ldmatrix the other way round. Capability 9.0 and later, and for the
-// device only, like the products whose operands it writes.
-// PTX ISA, Warp-level Matrix Instructions: stmatrix.
+// 8 × 8 matrices of 16-bit elements from mma fragments into shared memory: ldmatrix the other way round. Capability 9.0 and later, and for
+// the device only, like the products whose operands it writes. PTX ISA, Warp-level Matrix Instructions: stmatrix.
 #pragma once
 
 #include "common/shared_memory.cuh"

@@ -104,7 +104,8 @@ constexpr Plan make_plan(const Specialisation& specialisation, const Tile& tile)
   plan.dynamic_shared = layout.bytes;
   plan.rows_per_block = tile.block_m;
   plan.blocks_per_sm = layout.blocks_per_sm;
-  plan.programmatic_launch = tile.variant == Variant::wgmma ? 1 : 0;  // it is resident, and its barriers made, by the time the union is built
+  plan.programmatic_launch =
+      tile.variant == Variant::wgmma ? 1 : 0;  // it is resident, and its barriers made, by the time the union is built
   return plan;
 }
 

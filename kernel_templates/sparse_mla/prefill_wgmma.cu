@@ -113,9 +113,9 @@ KW_INLINE u32 used_slots(const KeyList& list) {
   return 0;
 }
 
-/// The (group, head tile)s, from the last to the first: later groups of a prompt are the longer ones. A block takes the next one when it has room
-/// for it, so that blocks finish together whatever the lengths are. One warp of the gathering warpgroup takes, one item ahead; every warp
-/// reads.
+/// The (group, head tile)s, from the last to the first: later groups of a prompt are the longer ones. A block takes the next one when it
+/// has room for it, so that blocks finish together whatever the lengths are. One warp of the gathering warpgroup takes, one item ahead;
+/// every warp reads.
 class WorkQueue {
  public:
   KW_INLINE WorkQueue(const PrefillParams& params, const Shared& shared) : params_(params), shared_(shared) {}
@@ -175,7 +175,7 @@ KW_INLINE void gather(const PrefillParams& params, const Shared& shared) {
     if (warp_id() == 0) queue.take_another();
     const int thread = static_cast<int>(reread_thread_index()) % warpgroup;
     const int piece = thread % 8;
-    const int row = thread / 8;  // and 16 below
+    const int row = thread / 8;                                                // and 16 below
     const u32 place = static_cast<u32>(row * 128 + (piece ^ (row % 8)) * 16);  // the same swizzle for both rows: 16 is a multiple of 8
     KeyList list = key_list(params, block_rows(params, item.index));
     list.count = static_cast<int>(item.slots);
@@ -429,8 +429,8 @@ KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
       add_scaled(scores, even, scale_log2);
       start_chain<2>(shared, keys, query, even);
       wgmma_wait<1>();
-      // The tile before is handed on when half of the products are through: its P V then fills the tensor cores during this softmax more than
-      // beside the products.
+      // The tile before is handed on when half of the products are through: its P V then fills the tensor cores during this softmax more
+      // than beside the products.
       if (t > 0) warp_arrive(shared.ready(slot.slot ^ 1u));
       add_scaled(scores, odd, scale_log2);
       start_chain<3>(shared, keys, query, odd);
@@ -568,7 +568,7 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads, 1)
     }
     KW_UNROLL
     for (u32 s = 0; s < work_slots; ++s) {
-      mbarrier_init(shared.work_full(s), 1);                 // the thread that takes
+      mbarrier_init(shared.work_full(s), 1);                    // the thread that takes
       mbarrier_init(shared.work_free(s), layout.threads / 32);  // every warp
     }
     mbarrier_init_fence();

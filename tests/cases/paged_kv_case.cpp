@@ -12,6 +12,13 @@
 namespace kernwright::cases {
 namespace {
 
+using support::PagedIds;
+using support::reference_block_table;
+using support::reference_token_indices;
+using support::reference_translate;
+using support::reference_write_locations;
+using support::reference_write_rows;
+
 constexpr std::int64_t kVirtualPages = 37;
 constexpr std::int64_t kPhysicalPages = 50;
 constexpr std::int64_t kPattern = 0x5A5A5A5A;
@@ -62,13 +69,8 @@ std::int64_t random_token(const PagedKvCase& c, std::mt19937_64& random) {
 }
 
 /// A batch with every length that can go wrong.
-struct HostBatch {
-  std::vector<std::int64_t> req_to_token, requests, lengths, starts;
-  std::int64_t slots = 0, width = 0, stride = 0;
-
-  [[nodiscard]] std::int64_t token(std::size_t lane, std::int64_t i) const {
-    return req_to_token[static_cast<std::size_t>(requests[lane] * stride + starts[lane] + i)];
-  }
+struct HostBatch : support::PagedBatch {
+  std::int64_t slots = 0, width = 0;
 };
 
 HostBatch random_batch(const PagedKvCase& c, std::mt19937_64& random) {
@@ -127,22 +129,6 @@ std::int64_t first_difference(const std::vector<std::int64_t>& a, const std::vec
 
 }  // namespace
 
-std::int64_t PagedIds::dense(std::int64_t token) const {
-  if (v2p.empty()) return std::max<std::int64_t>(0, token);
-  const auto virtual_pages = static_cast<std::int64_t>(v2p.size()) - 1;
-  const bool inside = token >= 0 && token < virtual_pages * page_size;
-  const std::int64_t row = inside ? token / page_size : virtual_pages;
-  const std::int64_t offset = inside ? token % page_size : 0;
-  return std::max<std::int64_t>(0, v2p[static_cast<std::size_t>(row)] * page_size * multiplier + offset);
-}
-
-std::int64_t PagedIds::page(std::int64_t token) const {
-  if (v2p.empty()) return std::max<std::int64_t>(0, token) / page_size;
-  const auto virtual_pages = static_cast<std::int64_t>(v2p.size()) - 1;
-  const bool inside = token >= 0 && token < virtual_pages * page_size;
-  return std::max<std::int64_t>(0, v2p[static_cast<std::size_t>(inside ? token / page_size : virtual_pages)]) * multiplier;
-}
-
 std::string PagedKvCase::text() const {
   return "page_size " + std::to_string(page_size) + ", multiplier " + std::to_string(multiplier) + (unified ? ", unified" : ", static") +
          ", tokens " + std::string(to_string(token_dtype)) + ", requests " + std::string(to_string(request_dtype)) + ", indices " +
@@ -174,11 +160,7 @@ void block_tables_are_right(const Runtime& runtime, DeviceId device, const Paged
   const std::int64_t width = 25, stride = 27;
   std::vector<std::int64_t> want = pattern(lanes * stride);
   const DeviceIntegers out(runtime, device, DType::i32, want);
-  for (std::size_t lane = 0; lane < host.lengths.size(); ++lane) {
-    for (std::int64_t first = 0; first < host.lengths[lane]; first += c.page_size) {
-      want[lane * static_cast<std::size_t>(stride) + static_cast<std::size_t>(first / c.page_size)] = ids.page(host.token(lane, first));
-    }
-  }
+  reference_block_table(ids, host, stride, want);
   run(runtime, device, [&](StreamHandle stream) { return op.block_table(batch.view, out.table(lanes, width, stride), stream); });
   CHECK(first_difference(out.values(), want) == -1);
 }
@@ -198,8 +180,7 @@ void block_tables_agree_with_token_indices(const Runtime& runtime, DeviceId devi
   const auto lanes = static_cast<std::int64_t>(host.lengths.size());
   const std::int64_t width = 25;
   const DeviceIntegers table(runtime, device, DType::i32, pattern(lanes * width));
-  std::vector<std::int64_t> offsets{0};
-  for (const std::int64_t length : host.lengths) offsets.push_back(offsets.back() + std::max<std::int64_t>(length, 0));
+  const std::vector<std::int64_t> offsets = host.offsets();
   const DeviceIntegers bounds(runtime, device, DType::i32, offsets);
   const DeviceIntegers indices(runtime, device, c.index_dtype, pattern(offsets.back() + 1));
   run(runtime, device, [&](StreamHandle stream) { return op.block_table(batch.view, table.table(lanes, width, width), stream); });
@@ -211,7 +192,7 @@ void block_tables_agree_with_token_indices(const Runtime& runtime, DeviceId devi
     for (std::int64_t first = 0; first < host.lengths[lane]; first += c.page_size) {
       // What is not mapped reads the sink, whose page is 0 whatever the token's offset.
       const std::int64_t page = pages[lane * static_cast<std::size_t>(width) + static_cast<std::size_t>(first / c.page_size)];
-      const std::int64_t token = host.token(lane, first);
+      const std::int64_t token = host.token(static_cast<std::int64_t>(lane), first);
       const std::int64_t from_start =
           dense[static_cast<std::size_t>(offsets[lane] + first)] - (ids.dense(token) > 0 ? token % c.page_size : 0);
       wrong += page * c.page_size != from_start ? 1 : 0;
@@ -226,15 +207,11 @@ void token_indices_are_right(const Runtime& runtime, DeviceId device, const Page
   const PagedIds ids = random_ids(c, random);
   const HostBatch host = random_batch(c, random);
   const DeviceBatch batch(runtime, device, c, host, ids);
-  std::vector<std::int64_t> offsets{0};
-  for (const std::int64_t length : host.lengths) offsets.push_back(offsets.back() + std::max<std::int64_t>(length, 0));
+  const std::vector<std::int64_t> offsets = host.offsets();
   std::vector<std::int64_t> want = pattern(offsets.back() + 40);
   const DeviceIntegers bounds(runtime, device, DType::i32, offsets);
   const DeviceIntegers out(runtime, device, c.index_dtype, want);
-  for (std::size_t lane = 0; lane < host.lengths.size(); ++lane) {
-    for (std::int64_t i = 0; i < host.lengths[lane]; ++i)
-      want[static_cast<std::size_t>(offsets[lane] + i)] = ids.dense(host.token(lane, i));
-  }
+  reference_token_indices(ids, host, want);
   run(runtime, device, [&](StreamHandle stream) { return op.token_indices(batch.view, bounds.line(), out.line(), stream); });
   CHECK(first_difference(out.values(), want) == -1);
 }
@@ -252,12 +229,11 @@ void translation_in_place_is_right(const Runtime& runtime, DeviceId device, cons
     for (std::int64_t i = 0; i < kCapacity; ++i) want.push_back(random_token({c.page_size, c.multiplier, c.unified}, random));
     const DeviceIntegers lying(runtime, device, c.index_dtype, want);
     const DeviceIntegers number(runtime, device, DType::i32, {count});
-    const std::int64_t done = std::clamp<std::int64_t>(count, 0, kCapacity);
-    for (std::int64_t i = 0; i < done; ++i) want[static_cast<std::size_t>(i)] = ids.dense(want[static_cast<std::size_t>(i)]);
+    reference_translate(ids, count, want);
     run(runtime, device, [&](StreamHandle stream) { return op.translate(lying.line(), lying.line(), number.line(), table, stream); });
     CHECK(first_difference(lying.values(), want) == -1);
     // Without a count, all of them: those done already go through once more.
-    for (std::int64_t& id : want) id = ids.dense(id);
+    reference_translate(ids, kCapacity, want);
     run(runtime, device, [&](StreamHandle stream) { return op.translate(lying.line(), lying.line(), {}, table, stream); });
     CHECK(first_difference(lying.values(), want) == -1);
   }
@@ -275,8 +251,7 @@ void write_locations_are_right(const Runtime& runtime, DeviceId device, const Pa
     for (std::int64_t i = 0; i < kCapacity; ++i) tokens.push_back(random_token(c, random));
     const DeviceIntegers in(runtime, device, DType::i64, tokens);
     const DeviceIntegers out(runtime, device, DType::i64, pattern(kCapacity));  // a stale tail
-    std::vector<std::int64_t> want(kCapacity, 0);
-    for (std::int64_t i = 0; i < count; ++i) want[static_cast<std::size_t>(i)] = ids.dense(tokens[static_cast<std::size_t>(i)]);
+    const auto want = reference_write_locations(ids, std::span(tokens).first(static_cast<std::size_t>(count)), kCapacity);
     run(runtime, device,
         [&](StreamHandle stream) { return op.write_locations(in.line(count), out.line(), c.unified ? v2p.line() : TensorView{}, stream); });
     CHECK(first_difference(out.values(), want) == -1);
@@ -325,13 +300,7 @@ void rows_land_where_they_should(const Runtime& runtime, DeviceId device, const 
       const DeviceBuffer pool = upload(start);
       std::vector<std::uint16_t> want = start;
       const std::size_t base = static_cast<std::size_t>(layer * std::int64_t{c.page_size} * kRow);
-      for (std::int64_t i = 0; i < count; ++i) {
-        const std::int64_t row = dense_ids[static_cast<std::size_t>(i)];
-        if (row == 0 || row >= view_rows) continue;
-        const auto to = want.begin() + static_cast<std::ptrdiff_t>(base) + row * kRow;
-        std::copy_n(latent.begin() + i * kLatentStride, kLatent, to);
-        std::copy_n(rope.begin() + i * kRopeStride, kRope, to + kLatent);
-      }
+      reference_write_rows({latent, rope, kLatent, kLatentStride, kRope, kRopeStride}, dense_ids, view_rows, std::span(want).subspan(base));
       const DeviceIntegers locations(runtime, device, DType::i64, dense ? dense_ids : tokens);
       TensorView latent_view = TensorView::contiguous(device_latent.data(), DType::bf16, {count, kLatent});
       latent_view.stride[0] = kLatentStride;
@@ -383,8 +352,7 @@ void a_null_table_changes_nothing(const Runtime& runtime, DeviceId device, int p
   const DeviceBatch batch(runtime, device, without, host, {});
   const auto lanes = static_cast<std::int64_t>(host.lengths.size());
   const std::int64_t width = 25;
-  std::vector<std::int64_t> offsets{0};
-  for (const std::int64_t length : host.lengths) offsets.push_back(offsets.back() + std::max<std::int64_t>(length, 0));
+  const std::vector<std::int64_t> offsets = host.offsets();
   const DeviceIntegers bounds(runtime, device, DType::i32, offsets);
   const DeviceIntegers tokens(runtime, device, DType::i64, {3, -1, 0, 900'000, page_size});
   std::vector<std::vector<std::int64_t>> results[2];

@@ -6,18 +6,9 @@
 #include <vector>
 
 #include "kernwright/paged_kv.hpp"
+#include "support/paged_kv_reference.hpp"
 
 namespace kernwright::cases {
-
-/// docs/paged_kv.md, "Translation", word for word. An empty v2p: a static pool.
-struct PagedIds {
-  std::vector<std::int64_t> v2p;  ///< [V + 1]
-  std::int64_t page_size = 1;
-  std::int64_t multiplier = 1;
-
-  [[nodiscard]] std::int64_t dense(std::int64_t token) const;
-  [[nodiscard]] std::int64_t page(std::int64_t token) const;  ///< Of a block table.
-};
 
 struct PagedKvCase {
   int page_size = 16;

@@ -192,6 +192,7 @@ void sparse_form_follows_compaction(const Runtime& runtime, DeviceId device, con
       options.max_topk = static_cast<int>(width);
       options.d_qk = c.d_qk;
       options.group_size = group;
+      options.pool = rows.pool().kind();
       auto op = SparseMlaPrefill::create(runtime, options);
       REQUIRE_MESSAGE(op, (op ? "" : op.error().text()));
       const TensorView kv = rows.kv();

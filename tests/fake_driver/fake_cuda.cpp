@@ -37,6 +37,7 @@ constexpr std::array kFunctions{"cuInit",
                                 "cuMemFree",
                                 "cuMemcpyHtoD",
                                 "cuMemcpyDtoH",
+                                "cuMemcpyDtoDAsync",
                                 "cuMemsetD8",
                                 "cuMemHostAlloc",
                                 "cuMemFreeHost",
@@ -487,6 +488,12 @@ CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream) {
     std::memcpy(static_cast<unsigned char*>(copy->dstHost) + row * copy->dstPitch,
                 reinterpret_cast<const unsigned char*>(copy->srcDevice) + row * copy->srcPitch, copy->WidthInBytes);
   }
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream) {
+  FAKE_ENTER("cuMemcpyDtoDAsync");
+  FAKE_NEEDS_CONTEXT();
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), size);
   return CUDA_SUCCESS;
 }
 CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, std::size_t size) {

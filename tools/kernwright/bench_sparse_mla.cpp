@@ -7,10 +7,11 @@
 #include <array>
 #include <chrono>
 #include <ctime>
-#include <fstream>
 
 #include "backend/cuda/diagnosis.hpp"
 #include "bench_json.hpp"
+#include "json_file.hpp"
+#include "known_rates.hpp"
 #include "prepare/options.hpp"
 #include "sparse_mla_timing.hpp"
 #include "sparse_mla_words.hpp"
@@ -20,14 +21,6 @@
 
 namespace kernwright::tool {
 namespace {
-
-/// Sustained rates as measured, not the data sheet's: the floor of a kernel is what the device was seen to do.
-struct KnownRates {
-  std::string_view device;
-  double tflops;  // bf16 products of random data, 8192³
-  double tbps;    // a copy, bytes read and written
-};
-constexpr std::array kKnownRates{KnownRates{"NVIDIA H200", 790, 4.3}};
 
 class Bench {
  public:
@@ -126,11 +119,9 @@ Result<BenchReport> Bench::run() {
   report.repetitions = options_.repetitions.value_or(on_gpu() ? 15 : 3);
   report.peak_tflops = options_.peak_tflops;
   report.peak_tbps = options_.peak_tbps;
-  for (const KnownRates& known : kKnownRates) {
-    if (device_.name != known.device) continue;
-    if (report.peak_tflops == 0) report.peak_tflops = known.tflops;
-    if (report.peak_tbps == 0) report.peak_tbps = known.tbps;
-  }
+  const KnownRates known = known_rates(device_.name);
+  if (report.peak_tflops == 0) report.peak_tflops = known.tflops;
+  if (report.peak_tbps == 0) report.peak_tbps = known.tbps;
   if (on_gpu()) {
     auto resolved = resolve_options({});
     if (!resolved) return fail(std::move(resolved.error()));
@@ -154,18 +145,8 @@ Result<BenchReport> Bench::run() {
   return report;
 }
 
-Result<> write_json(const std::string& file, const std::string& text) {
-  std::ofstream stream(file, std::ios::binary | std::ios::trunc);
-  stream << text << std::flush;
-  if (stream) return {};
-  return fail(ErrorCode::io, fmt::format("--json {}: it could not be written", file));
-}
-
 Result<BenchReport> bench(const BenchSparseMlaOptions& options) {
-  // Noticed before minutes are spent. Appending nothing leaves a file that is there as it is.
-  if (!options.json_file.empty() && options.json_file != "-" && !std::ofstream(options.json_file, std::ios::app)) {
-    return fail(ErrorCode::io, fmt::format("--json {}: it cannot be written", options.json_file));
-  }
+  if (auto writable = require_writable_json(options.json_file); !writable) return fail(std::move(writable.error()));
   if (!options.report_file.empty()) {
     if (auto writable = check_writable("--report", options.report_file); !writable) return fail(std::move(writable.error()));
   }

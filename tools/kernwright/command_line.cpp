@@ -1,8 +1,5 @@
-// The only unit that includes CLI11, which costs seconds to compile.
 #include "command_line.hpp"
 
-#include <CLI/CLI.hpp>
-#include <functional>
 #include <sstream>
 #include <string>
 
@@ -10,6 +7,7 @@
 #include "cache.hpp"
 #include "cache_bundle.hpp"
 #include "cache_verify_sealed.hpp"
+#include "command_line_parts.hpp"
 #include "console.hpp"
 #include "doctor.hpp"
 #include "run_sparse_mla.hpp"
@@ -46,15 +44,7 @@ constexpr const char* kEnvironment = R"(Environment:
 Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 the call's words are off; 3 this machine cannot do it;
   130 interrupted)";
 
-/// Runs the subcommand that was chosen.
-using Action = std::function<ExitCode()>;
-
-void add_output_options(CLI::App& app, OutputOptions& output, bool quiet) {
-  app.add_flag("--json", output.json, "Print one JSON document on stdout");
-  if (quiet) app.add_flag("--quiet", output.quiet, "No progress, notes or warnings on stderr; errors still");
-}
-
-void add_run(CLI::App& app, RunSparseMlaOptions& options, Action& action) {
+void add_run(CLI::App& app, RunSparseMlaOptions& options, RunPagedKvOptions& paged, Action& action) {
   CLI::App* const run = app.add_subcommand("run", "Run an operation on real or generated input");
   run->require_subcommand(1);
   CLI::App* const command = run->add_subcommand(
@@ -97,9 +87,10 @@ void add_run(CLI::App& app, RunSparseMlaOptions& options, Action& action) {
       "same; exit code 1 where the output is wrong");
   add_output_options(*command, options.output, true);
   command->callback([&] { action = [&] { return run_sparse_mla(options); }; });
+  add_run_paged_kv(*run, paged, action);
 }
 
-void add_bench(CLI::App& app, BenchSparseMlaOptions& options, Action& action) {
+void add_bench(CLI::App& app, BenchSparseMlaOptions& options, BenchPagedMlaOptions& paged, Action& action) {
   CLI::App* const bench = app.add_subcommand("bench", "Measure an operation over a list of shapes");
   bench->require_subcommand(1);
   CLI::App* const command = bench->add_subcommand("sparse-mla",
@@ -143,6 +134,7 @@ void add_bench(CLI::App& app, BenchSparseMlaOptions& options, Action& action) {
                       "\"median_ms\": …}]}, or an earlier --json");
   command->add_flag("--quiet", options.output.quiet, "No progress, notes or warnings on stderr; errors still");
   command->callback([&] { action = [&] { return bench_sparse_mla(options); }; });
+  add_bench_paged_mla(*bench, paged, action);
 }
 
 void add_tune(CLI::App& app, TuneSparseMlaWords& words, Action& action) {
@@ -383,6 +375,11 @@ std::string legal_words(const CLI::App& app) {
 
 }  // namespace
 
+void add_output_options(CLI::App& app, OutputOptions& output, bool quiet) {
+  app.add_flag("--json", output.json, "Print one JSON document on stdout");
+  if (quiet) app.add_flag("--quiet", output.quiet, "No progress, notes or warnings on stderr; errors still");
+}
+
 int run_command_line(int argc, const char* const* argv) {
   CLI::App app("Kernwright: CUDA C++ kernel templates, specialised, compiled and cached at run time", "kernwright");
   app.require_subcommand(1);
@@ -395,9 +392,11 @@ int run_command_line(int argc, const char* const* argv) {
   add_output_options(*doctor_command, doctor_output, false);
   doctor_command->callback([&] { action = [&] { return doctor(doctor_output); }; });
   RunSparseMlaOptions run_options;
-  add_run(app, run_options, action);
+  RunPagedKvOptions run_paged_options;
+  add_run(app, run_options, run_paged_options, action);
   BenchSparseMlaOptions bench_options;
-  add_bench(app, bench_options, action);
+  BenchPagedMlaOptions bench_paged_options;
+  add_bench(app, bench_options, bench_paged_options, action);
   TuneSparseMlaWords tune_words;
   add_tune(app, tune_words, action);
   TraceOptions trace_options;

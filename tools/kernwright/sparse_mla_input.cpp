@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <cmath>
 #include <span>
 
 #include "host_memory.hpp"
+#include "input_file.hpp"
 #include "support/random.hpp"
 #include "support/safetensors.hpp"
 
@@ -19,62 +19,6 @@ using support::SafetensorsFile;
 
 float default_scale(std::int64_t d_qk) {
   return 1.0F / std::sqrt(static_cast<float>(d_qk));
-}
-
-/// One file's tensors, asked for by name, dtype and rank; all messages name the file.
-class InputFile {
- public:
-  explicit InputFile(const SafetensorsFile& file) : file_(file) {}
-
-  [[nodiscard]] tl::unexpected<Error> malformed(std::string_view problem) const {
-    return fail(ErrorCode::malformed, fmt::format("{}: {}", file_.name(), problem));
-  }
-
-  [[nodiscard]] Result<const SafetensorsEntry*> find(std::string_view name, DType dtype, std::string_view dtype_name,
-                                                     std::string_view shape, std::size_t rank, bool required) const {
-    const SafetensorsEntry* entry = file_.header().find(name);
-    if (entry == nullptr) {
-      if (!required) return nullptr;
-      std::vector<std::string> present;
-      for (const SafetensorsEntry& tensor : file_.header().tensors) present.push_back(tensor.name);
-      return malformed(fmt::format("there is no tensor '{}'; needed are q, kv and indices, found are: {}", name,
-                                   present.empty() ? "none" : fmt::format("{}", fmt::join(present, ", ")).substr(0, 400)));
-    }
-    if (entry->dtype != dtype) return malformed(fmt::format("tensor '{}' is {}; legal is {}", name, entry->dtype_name, dtype_name));
-    if (entry->shape.size() != rank) {
-      return malformed(fmt::format("tensor '{}' has shape [{}]; legal is {}", name, fmt::join(entry->shape, ", "), shape));
-    }
-    return entry;
-  }
-  [[nodiscard]] Result<> require_extent(const SafetensorsEntry& entry, std::size_t dimension, std::int64_t extent,
-                                        std::string_view why) const {
-    if (entry.shape[dimension] == extent) return {};
-    return malformed(fmt::format("tensor '{}' has shape [{}]; its extent {} must be {}: {}", entry.name, fmt::join(entry.shape, ", "),
-                                 dimension, extent, why));
-  }
-  [[nodiscard]] Result<> require_range(const SafetensorsEntry& entry, std::size_t dimension, std::int64_t low, std::int64_t high,
-                                       std::string_view name) const {
-    if (entry.shape[dimension] >= low && entry.shape[dimension] <= high) return {};
-    return malformed(fmt::format("tensor '{}' has shape [{}]; {} (extent {}) must be {} to {}", entry.name, fmt::join(entry.shape, ", "),
-                                 name, dimension, low, high));
-  }
-
- private:
-  const SafetensorsFile& file_;
-};
-
-Result<float> scale_of(const SafetensorsFile& file, std::int64_t d_qk) {
-  const auto& metadata = file.header().metadata;
-  const auto found = metadata.find("sm_scale");
-  if (found == metadata.end()) return default_scale(d_qk);
-  float scale = 0;
-  const std::string& text = found->second;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), scale);
-  if (problem != std::errc() || end != text.data() + text.size() || !std::isfinite(scale)) {
-    return fail(ErrorCode::malformed,
-                fmt::format("{}: the metadata's sm_scale is '{}'; legal is a finite number", file.name(), text.substr(0, 80)));
-  }
-  return scale;
 }
 
 }  // namespace
@@ -98,7 +42,7 @@ support::SparseMlaProblem SparseMlaInput::problem() const {
 Result<SparseMlaInput> read_sparse_mla_input(const std::filesystem::path& path, SparseMlaParts parts) {
   Result<SafetensorsFile> file = SafetensorsFile::open(path);
   if (!file) return fail(std::move(file.error()));
-  const InputFile tensors(*file);
+  const InputFile tensors(*file, "q, kv and indices");
   const auto q = tensors.find("q", DType::bf16, "BF16", "[T, H, d_qk]", 3, true);
   if (!q) return fail(Error(q.error()));
   const auto kv = tensors.find("kv", DType::bf16, "BF16", "[S, d_qk]", 2, true);
@@ -144,7 +88,7 @@ Result<SparseMlaInput> read_sparse_mla_input(const std::filesystem::path& path, 
   if (done) done = read(*topk_length, input.topk_length);
   if (done) done = read(*attn_sink, input.attn_sink);
   if (!done) return fail(std::move(done.error()));
-  const Result<float> scale = scale_of(*file, input.d_qk);
+  const Result<float> scale = tensors.sm_scale(default_scale(input.d_qk));
   if (!scale) return fail(Error(scale.error()));
   input.sm_scale = *scale;
   const auto strides = read_strides(*file, input.tokens, input.heads, input.kv_rows, input.d_qk);

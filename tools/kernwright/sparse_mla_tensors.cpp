@@ -3,25 +3,10 @@
 #include <algorithm>
 #include <span>
 
+#include "device_upload.hpp"
+
 namespace kernwright::tool {
 namespace {
-
-template <class T>
-Result<DeviceBuffer> to_device(const Runtime& runtime, DeviceId device, const std::vector<T>& values) {
-  const auto bytes = std::as_bytes(std::span(values));
-  Result<DeviceBuffer> buffer = runtime.allocate(device, Bytes{bytes.size()});
-  if (!buffer) return buffer;
-  if (Result<> uploaded = buffer->upload(bytes); !uploaded) return fail(std::move(uploaded.error()));
-  return buffer;
-}
-
-/// An output of `size` bytes, full of NaNs: what no launch writes does not pass for a zero.
-Result<DeviceBuffer> output_buffer(const Runtime& runtime, DeviceId device, std::int64_t size) {
-  Result<DeviceBuffer> buffer = runtime.allocate(device, Bytes{static_cast<std::uint64_t>(size)});
-  if (!buffer) return buffer;
-  if (Result<> filled = buffer->fill(std::byte{0xff}); !filled) return fail(std::move(filled.error()));
-  return buffer;
-}
 
 /// Three dimensions of bf16 in memory with strides.
 struct Strided {
@@ -79,9 +64,9 @@ Result<DeviceTensors> place(const Runtime& runtime, DeviceId device, const Spars
   keep(tensors.indices, [&] { return to_device(runtime, device, input.indices); });
   if (!input.topk_length.empty()) keep(tensors.topk_length, [&] { return to_device(runtime, device, input.topk_length); });
   if (!input.attn_sink.empty()) keep(tensors.attn_sink, [&] { return to_device(runtime, device, input.attn_sink); });
-  keep(tensors.out, [&] { return output_buffer(runtime, device, 2 * out_layout(input).extent()); });
-  keep(tensors.max_logits, [&] { return output_buffer(runtime, device, 4 * rows); });
-  keep(tensors.lse, [&] { return output_buffer(runtime, device, 4 * rows); });
+  keep(tensors.out, [&] { return output_buffer(runtime, device, Bytes{static_cast<std::uint64_t>(2 * out_layout(input).extent())}); });
+  keep(tensors.max_logits, [&] { return output_buffer(runtime, device, Bytes{static_cast<std::uint64_t>(4 * rows)}); });
+  keep(tensors.lse, [&] { return output_buffer(runtime, device, Bytes{static_cast<std::uint64_t>(4 * rows)}); });
   if (done) done = grow_workspace(runtime, device, tensors, workspace);
   if (!done) return fail(std::move(done.error()).within("placing the problem on the device"));
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernwright/pool_hooks.hpp"
 #include "kernwright/runtime.hpp"
 #include "kernwright/tensor_view.hpp"
 
@@ -26,6 +27,9 @@ struct SparseMlaPrefillOptions {
   int index_kpool = 1;            ///< Rows that one index stands for. Only 1 is supported; more is refused.
   Bytes workspace_limit = mebibytes(256);  ///< Bounds workspace_bytes(); must hold one group of max_topk rows a token.
   std::optional<Tile> tile;                ///< Of the attention kernel; empty: from the tuning tables.
+  PoolKind pool =
+      PoolKind::static_pool;  ///< What kv is a part of; of a unified pool it is a layer's dense view, and indices are dense ids.
+  PoolReaders readers = PoolReaders::with_defaults();  ///< Asked whether "kernwright/sparse_mla_prefill" reads such a pool.
 };
 
 /// All pointers are on the op's device. Strides are in elements.

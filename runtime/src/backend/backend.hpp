@@ -72,6 +72,8 @@ class Backend {
   virtual void free(DeviceId device, void* data) noexcept = 0;
   virtual Result<> copy_to_device(DeviceId device, void* to, std::span<const std::byte> from) = 0;
   virtual Result<> copy_from_device(DeviceId device, std::span<std::byte> to, const void* from) = 0;
+  /// Enqueued on the stream; the two do not overlap.
+  virtual Result<> copy_on_device(DeviceId device, void* to, const void* from, Bytes size, StreamHandle stream) = 0;
   virtual Result<> fill(DeviceId device, void* data, std::byte value, Bytes size) = 0;
 
   /// Host memory that a device copies into while the host goes on.

@@ -42,7 +42,7 @@ Result<> check_options(const SparseMlaPrefillOptions& options) {
                     std::to_string(one.count) + " bytes, one group, and more");
     }
   }
-  return {};
+  return options.readers.check(kPrefillReader, options.pool);
 }
 
 int unmeasured_group(int heads) {

@@ -15,6 +15,7 @@ inline constexpr int kLargestHeads = 128;
 inline constexpr int kLargestTopk = 4096;
 inline constexpr int kValueColumns = 512;
 inline constexpr const char* kPrefillTemplate = "sparse_mla/prefill";
+inline constexpr const char* kPrefillReader = "kernwright/sparse_mla_prefill";  ///< As it is declared in PoolReaders.
 inline constexpr const char* kUnionBuildTemplate = "sparse_mla/union_build";
 inline constexpr const char* kWideUnionBuildTemplate = "sparse_mla/union_build_wide";
 

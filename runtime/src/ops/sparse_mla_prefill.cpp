@@ -181,7 +181,8 @@ Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& 
     build.kv_rows = shape.kv_rows;
     build.capacity = layout.capacity;
     build.topk = params.topk;
-    if (auto launched = union_build_for(shape.kv_rows).launch(Grid{static_cast<std::uint32_t>(groups), 1, 1}, build, stream); !launched) return launched;
+    if (auto launched = union_build_for(shape.kv_rows).launch(Grid{static_cast<std::uint32_t>(groups), 1, 1}, build, stream); !launched)
+      return launched;
     if (auto marked = mark(); !marked) return marked;
     params.union_rows = build.union_rows;
     params.union_masks = build.union_masks;

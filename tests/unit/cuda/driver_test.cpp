@@ -141,12 +141,20 @@ TEST_CASE("cuda memory: bytes go there and back, from a thread with any context,
     CHECK(backend->copy_from_device(DeviceId::cuda(1), got, *data).has_value());
     CHECK(got[2] == std::byte{9});
     CHECK(got[3] == std::byte{4});
+    const auto other = backend->allocate(DeviceId::cuda(1), Bytes{4});
+    REQUIRE(other.has_value());
+    CHECK(backend->copy_on_device(DeviceId::cuda(1), *other, *data, Bytes{4}, {}).has_value());
+    CHECK(backend->fill(DeviceId::cuda(1), *data, std::byte{0}, Bytes{4}).has_value());
+    CHECK(backend->copy_from_device(DeviceId::cuda(1), got, *other).has_value());
+    CHECK(got[2] == std::byte{9});
+    CHECK(got[3] == std::byte{4});
+    backend->free(DeviceId::cuda(1), *other);
     backend->free(DeviceId::cuda(1), *data);
     CHECK(driver.current_device() == current);
     CHECK(driver.stack_depth() == (current < 0 ? 0 : 1));
     CHECK(driver.capture_mode() == CU_STREAM_CAPTURE_MODE_GLOBAL);
   }
-  CHECK(driver.calls("cuMemFree") == 3);
+  CHECK(driver.calls("cuMemFree") == 6);
   const auto too_large = backend->allocate(DeviceId::cuda(0), mebibytes(1 << 20));
   REQUIRE_FALSE(too_large.has_value());
   CHECK(too_large.error().code == ErrorCode::out_of_memory);

@@ -82,6 +82,9 @@ TEST_CASE("host: memory, copies and events") {
   std::string back(5, ' ');
   REQUIRE(backend->copy_from_device(device, {reinterpret_cast<std::byte*>(back.data()), back.size()}, *data));
   CHECK(back == "abc\3\3");
+  REQUIRE(backend->copy_on_device(device, static_cast<char*>(*data) + 10, *data, {4}, {}));
+  REQUIRE(backend->copy_from_device(device, {reinterpret_cast<std::byte*>(back.data()), back.size()}, static_cast<char*>(*data) + 10));
+  CHECK(back == "abc\3\3");
   backend->free(device, *data);
 
   auto nothing = backend->allocate(device, {0});

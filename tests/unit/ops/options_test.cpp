@@ -68,6 +68,25 @@ TEST_CASE("sparse MLA options: each wrong one is refused when the op is made, wi
   }
 }
 
+TEST_CASE("sparse MLA options: a pool that it has not declared is refused with those that have") {
+  SparseMlaPrefillOptions options = legal_options();
+  options.pool = PoolKind::unified_mla;
+  CHECK(check_options(options));
+  options.readers = PoolReaders();
+  options.readers.declare("flashinfer", PoolKind::unified_mla);
+  RuntimeOptions runtime_options;
+  runtime_options.memory_only = true;
+  const auto runtime = Runtime::create(runtime_options);
+  REQUIRE(runtime);
+  const auto op = SparseMlaPrefill::create(*runtime, options);
+  REQUIRE_FALSE(op);
+  CHECK(op.error().code == ErrorCode::unsupported);
+  CHECK_MESSAGE(op.error().message.find("'kernwright/sparse_mla_prefill'") != std::string::npos, op.error().message);
+  CHECK_MESSAGE(op.error().message.find("accepted are: flashinfer") != std::string::npos, op.error().message);
+  options.pool = PoolKind::static_pool;
+  CHECK(check_options(options));
+}
+
 TEST_CASE("sparse MLA options: deterministic mode turns union off and says so") {
   SparseMlaPrefillOptions options = legal_options();
   options.deterministic = true;

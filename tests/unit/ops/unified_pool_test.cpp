@@ -123,6 +123,25 @@ TEST_CASE("unified pool: options and calls that are wrong are named with what is
   CHECK_FALSE(pool.allocate(PoolSide::kv, -1, {}));
 }
 
+TEST_CASE("pool hooks: whether ids are translated is whether there is a table, whatever the multiplier is") {
+  UnifiedPoolOptions options = legal_options();
+  options.layers = 1;
+  UnifiedPool pool = make_pool(options);
+  const PoolHooks hooks = pool.hooks();
+  CHECK(hooks.translates());
+  CHECK(hooks.multiplier == 1);
+  CHECK(hooks.page_size == 2);
+  CHECK(hooks.v2p.shape[0] == options.kv_virtual_pages + 1);
+  CHECK(pool.kernels().options().has_table);
+  CHECK_FALSE(PoolHooks{{}, 2, 3}.translates());
+  // With one layer too pages move, so that ids and rows part: the second of two pages is where the first one was.
+  const auto pages = pool.allocate(PoolSide::kv, 2, {});
+  REQUIRE(pages);
+  const void* const first = pool.page_address(PoolSide::kv, pages->front());
+  REQUIRE(pool.free(PoolSide::kv, std::span(*pages).first(1), {}));
+  CHECK(pool.page_address(PoolSide::kv, pages->back()) == first);
+}
+
 TEST_CASE("pool readers: a reader that has not declared a pool's kind is refused with those that have") {
   PoolReaders readers = PoolReaders::with_defaults();
   CHECK(readers.check("anything", PoolKind::static_pool));

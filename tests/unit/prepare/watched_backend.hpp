@@ -96,6 +96,9 @@ class WatchedBackend final : public Backend {
   Result<> copy_from_device(DeviceId device, std::span<std::byte> to, const void* from) override {
     return host_->copy_from_device(device, to, from);
   }
+  Result<> copy_on_device(DeviceId device, void* to, const void* from, Bytes size, StreamHandle stream) override {
+    return host_->copy_on_device(device, to, from, size, stream);
+  }
   Result<> fill(DeviceId device, void* data, std::byte value, Bytes size) override { return host_->fill(device, data, value, size); }
   Result<void*> allocate_pinned(DeviceId device, Bytes size) override { return host_->allocate_pinned(device, size); }
   void free_pinned(DeviceId device, void* data) noexcept override { host_->free_pinned(device, data); }

@@ -55,6 +55,8 @@ TEST_CASE("command line: help and version") {
   for (const std::vector<std::string>& words : {std::vector<std::string>{},
                                                 {"run"},
                                                 {"run", "sparse-mla"},
+                                                {"run", "paged-kv"},
+                                                {"bench", "paged-mla"},
                                                 {"doctor"},
                                                 {"trace"},
                                                 {"warm"},
@@ -72,12 +74,17 @@ TEST_CASE("command line: help and version") {
                              "--tile", "--target", "--deterministic", "--check", "--json", "--quiet"}) {
     CHECK_CONTAINS(run_help, option);
   }
+  const std::string paged_help = kernwright_program({"run", "paged-kv", "--help"}).out;
+  for (const char* option : {"--input", "--output", "--batch", "--tokens", "--page-size", "--layers", "--heads", "--s-q", "--seed",
+                             "--pools", "--tile", "--target", "--templates", "--check", "--json", "--quiet"}) {
+    CHECK_CONTAINS(paged_help, option);
+  }
 }
 
 TEST_CASE("command line: words that are off are refused with the legal ones") {
   check_refused({}, {"subcommand", "doctor, run, bench, tune, trace, warm, cache"});
   check_refused({"bake"}, {"bake", "doctor, run, bench, tune, trace, warm, cache"});
-  check_refused({"run", "paged-kv"}, {"'paged-kv' is no command", "sparse-mla"});
+  check_refused({"run", "dense"}, {"'dense' is no command", "sparse-mla, paged-kv"});
   check_refused({"doctor", "--loud"}, {"--loud", "--json"});
   check_refused(kRun + std::vector<std::string>{"--tokns", "5"}, {"--tokns", "--tokens"});
   check_refused(kRun + std::vector<std::string>{"--tokens"}, {"--tokens"});

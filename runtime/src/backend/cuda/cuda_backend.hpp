@@ -26,6 +26,7 @@ class CudaBackend final : public Backend {
   void free(DeviceId device, void* data) noexcept override;
   Result<> copy_to_device(DeviceId device, void* to, std::span<const std::byte> from) override;
   Result<> copy_from_device(DeviceId device, std::span<std::byte> to, const void* from) override;
+  Result<> copy_on_device(DeviceId device, void* to, const void* from, Bytes size, StreamHandle stream) override;
   Result<> fill(DeviceId device, void* data, std::byte value, Bytes size) override;
 
   Result<void*> allocate_pinned(DeviceId device, Bytes size) override;

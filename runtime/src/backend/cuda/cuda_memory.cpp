@@ -61,6 +61,13 @@ Result<> CudaBackend::copy_from_device(DeviceId device, std::span<std::byte> to,
   });
 }
 
+Result<> CudaBackend::copy_on_device(DeviceId device, void* to, const void* from, Bytes size, StreamHandle stream) {
+  if (size.count == 0) return {};
+  return with_device(device, "copying within device memory", [&](const DriverApi& api) {
+    return api.memcpy_dtod_async(address(to), address(from), static_cast<std::size_t>(size.count), native(stream));
+  });
+}
+
 Result<> CudaBackend::fill(DeviceId device, void* data, std::byte value, Bytes size) {
   if (size.count == 0) return {};
   return with_device(device, "filling device memory", [&](const DriverApi& api) {

@@ -81,6 +81,10 @@ class HostBackend final : public Backend {
     if (!to.empty()) std::memcpy(to.data(), from, to.size());
     return {};
   }
+  Result<> copy_on_device(DeviceId, void* to, const void* from, Bytes size, StreamHandle) override {
+    if (size.count != 0) std::memcpy(to, from, size.count);
+    return {};
+  }
   Result<> fill(DeviceId, void* data, std::byte value, Bytes size) override {
     if (size.count != 0) std::memset(data, std::to_integer<int>(value), size.count);
     return {};

@@ -1,0 +1,23 @@
+// What the units that read the command line share. They alone include CLI11, which costs seconds to compile.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "bench_paged_mla.hpp"
+#include "console.hpp"
+#include "run_paged_kv.hpp"
+
+namespace kernwright::tool {
+
+/// Runs the subcommand that was chosen.
+using Action = std::function<ExitCode()>;
+
+void add_output_options(CLI::App& app, OutputOptions& output, bool quiet);
+
+/// run paged-kv
+void add_run_paged_kv(CLI::App& run, RunPagedKvOptions& options, Action& action);
+/// bench paged-mla
+void add_bench_paged_mla(CLI::App& bench, BenchPagedMlaOptions& options, Action& action);
+
+}  // namespace kernwright::tool
