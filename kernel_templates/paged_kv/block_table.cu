@@ -18,8 +18,20 @@ extern "C" __global__ void __launch_bounds__(kw::tile.warps * 32)
   if (length <= 0) return;
   const i64 first = requests[lane] * params.token_stride + (starts.present() ? starts[lane] : 0);
   const i64 pages = (length - 1) / page_size + 1;
-  for (i64 page = part * blockDim.x + threadIdx.x; page < pages; page += i64{params.parts} * blockDim.x) {
-    params.out[lane * params.out_stride + page] = static_cast<int>(dense_page(table, tokens[first + page * page_size]));
+  // A cell is a read of a token and, with a table, one that depends on it: several cells' reads are under way at once.
+  constexpr int cells = 4;
+  const i64 stride = i64{params.parts} * blockDim.x;
+  for (i64 page = part * blockDim.x + threadIdx.x; page < pages; page += stride * cells) {
+    i64 token[cells];
+    i64 id[cells];
+    KW_UNROLL
+    for (int c = 0; c < cells; ++c) token[c] = page + c * stride < pages ? tokens[first + (page + c * stride) * page_size] : -1;
+    KW_UNROLL
+    for (int c = 0; c < cells; ++c) id[c] = dense_page(table, token[c]);
+    KW_UNROLL
+    for (int c = 0; c < cells; ++c) {
+      if (page + c * stride < pages) params.out[lane * params.out_stride + page + c * stride] = static_cast<int>(id[c]);
+    }
   }
 }
 

@@ -3,17 +3,22 @@
 //
 //   l = log2 Σ 2^l_i      out = Σ 2^(l_i − l) · o_i
 //
-// in the order of the pieces. Where a request has one piece only, the attention has written its output.
+// in the order of the pieces within each part of the block's threads, and of the parts. One request over many pieces is a chain of reads:
+// parts and reads under way are what shortens it. Where a request has one piece only, the attention has written its output.
+#include "common/barrier.cuh"
 #include "common/bf16.cuh"
 #include "common/block_reduce.cuh"
 #include "common/dependent_launch.cuh"
 #include "common/math.cuh"
 #include "common/shared_memory.cuh"
+#include "common/warp.cuh"
 #include "kernwright/specialisation.cuh"
 #include "paged_mla/combine_plan.cuh"
 #include "paged_mla/partition.cuh"
 
 namespace kw::paged_mla {
+
+constexpr int reads_under_way = 16;
 
 /// The shares that a request's tiles fall into.
 struct Pieces {
@@ -50,24 +55,53 @@ extern "C" __global__ void __launch_bounds__(kw::tile.warps * 32)
   if (pieces.count == 1) return;
 
   const int row_tiles = ceil_div(rows, params.tile_rows);
-  const int column = static_cast<int>(threadIdx.x) * columns_a_thread;
   const auto partial = [&](int i) { return partial_row(pieces.slot(i), row_tiles, params.tile_rows, row); };
   float largest = -infinity;
-  for (int i = 0; i < pieces.count; ++i) largest = max_number(largest, params.partials.lse[partial(i)]);
+  for (int i = lane_id(); i < pieces.count; i += 32) largest = max_number(largest, params.partials.lse[partial(i)]);
+  largest = reduce_lanes<32>(largest, [](float a, float b) { return max_number(a, b); });
   const bool empty = largest == -infinity;
   const float reference = empty ? 0.0f : largest;
 
+  constexpr int parts = tile.warps * 32 / threads_a_part;
+  const int part = static_cast<int>(threadIdx.x) / threads_a_part;
+  const int column = static_cast<int>(threadIdx.x) % threads_a_part * columns_a_thread;
+  const int pieces_a_part = ceil_div(pieces.count, parts);
+  const int end = minimum(pieces.count, (part + 1) * pieces_a_part);
   float sum = 0.0f;
   float output[columns_a_thread] = {};
-  KW_UNROLL_BY(4)  // so many loads under way
-  for (int i = 0; i < pieces.count; ++i) {
-    const i64 at = partial(i);
-    const float weight = exp2_approx(params.partials.lse[at] - reference);
-    const Vec16 piece = load_vector<Vec16>(params.partials.out + at * columns + column);
-    sum += weight;
+  for (int first = part * pieces_a_part; first < end; first += reads_under_way) {
+    Vec16 piece[reads_under_way];
     KW_UNROLL
-    for (int c = 0; c < columns_a_thread; ++c) {
-      output[c] = fused_multiply_add(weight, __builtin_bit_cast(float, piece.word[c]), output[c]);
+    for (int i = 0; i < reads_under_way; ++i) {
+      piece[i] = first + i < end ? load_vector<Vec16>(params.partials.out + partial(first + i) * columns + column) : Vec16{};
+    }
+    const int own = first + lane_id();
+    const float weight_of_lane =
+        lane_id() < reads_under_way && own < end ? exp2_approx(params.partials.lse[partial(own)] - reference) : 0.0f;
+    KW_UNROLL
+    for (int i = 0; i < reads_under_way; ++i) {
+      const float weight = shuffle(weight_of_lane, i);
+      sum += weight;
+      KW_UNROLL
+      for (int c = 0; c < columns_a_thread; ++c) {
+        output[c] = fused_multiply_add(weight, __builtin_bit_cast(float, piece[i].word[c]), output[c]);
+      }
+    }
+  }
+  if constexpr (parts > 1) {
+    PartSums* others = reinterpret_cast<PartSums*>(dynamic_shared() + combine_scratch_bytes);
+    if (part > 0) {
+      KW_UNROLL
+      for (int c = 0; c < columns_a_thread; ++c) others[part - 1].output[column + c] = output[c];
+      if (column == 0) others[part - 1].weight = sum;
+    }
+    block_sync();
+    if (part > 0) return;
+    KW_UNROLL
+    for (int other = 0; other < parts - 1; ++other) {
+      sum += others[other].weight;
+      KW_UNROLL
+      for (int c = 0; c < columns_a_thread; ++c) output[c] += others[other].output[column + c];
     }
   }
   const float factor = empty ? 0.0f : 1.0f / sum;

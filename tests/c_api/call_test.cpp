@@ -91,7 +91,7 @@ TEST_CASE("C sparse MLA prefill: the mean of the selected rows, with and without
     const Owned<kw_reports> reports(made_reports);
     std::size_t count = 0;
     CHECK(kw_reports_count(reports.get(), &count) == KW_OK);
-    CHECK(count == (asked == KW_UNION_OFF ? 1 : 2));
+    CHECK(count == (asked == KW_UNION_OFF ? 1 : 3));
     auto report = made<kw_prepare_report>();
     CHECK(kw_reports_get(reports.get(), count - 1, &report) == KW_OK);
     CHECK(std::string(report.template_name) == "sparse_mla/prefill");

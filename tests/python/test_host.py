@@ -114,7 +114,7 @@ class Prefill(unittest.TestCase):
     def test_reports(self) -> None:
         op = kernwright.SparseMlaPrefill(2, device="host", max_topk=8, union=4)
         reports = op.reports
-        self.assertEqual([report["template_name"] for report in reports], ["sparse_mla/union_build", "sparse_mla/prefill"])
+        self.assertEqual([report["template_name"] for report in reports], ["sparse_mla/union_build", "sparse_mla/union_build_wide", "sparse_mla/prefill"])
         self.assertEqual({report["device"] for report in reports}, {"host"})
         self.assertTrue(all(len(report["key"]) == 32 for report in reports))
 
