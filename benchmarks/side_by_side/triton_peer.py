@@ -130,5 +130,5 @@ def attend(q, kv, indices, lengths, sm_scale, group, tile, out):
 def candidates(heads: int):
     """(group, tile) worth trying: groups that fill a tile of 16 or 32 rows, and one token."""
     groups = [g for g in (1, 2, 4) if g == 1 or g * heads <= 32]
-    tiles = [(16, 4, 2), (32, 4, 2), (32, 8, 2), (64, 8, 1), (64, 4, 1)]
+    tiles = [(16, 4, 2), (32, 4, 2), (32, 4, 3), (32, 8, 2), (64, 4, 2), (64, 8, 2)]
     return list(itertools.product(groups, tiles))

@@ -26,15 +26,6 @@ KW_INLINE u32 reread_thread_index() {
 #endif
 }
 
-/// Orders the lanes' memory accesses before it and those behind it. PTX ISA: bar.warp.sync.
-KW_INLINE void warp_sync() {
-#if defined(KW_HOST)
-  simt::warp_exchange(0, full_warp);
-#else
-  asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
-#endif
-}
-
 // Shuffles of one 32-bit register. PTX ISA, Data Movement and Conversion Instructions: shfl.sync.
 
 /// The value of lane (own lane xor `lanes`).

@@ -69,7 +69,8 @@ TEST_CASE("bench paged-mla: what is wrong is exit code 1, and has no time") {
                        "if (slot >= length - 1) return {0, 0};");
   const ChildResult result = kernwright_program(kSmall + std::vector<std::string>{"--json", "-", "--templates", templates.string()});
   CHECK(result.exit_code == 1);
-  for (const Json& point : json_of(result)["points"]) {
+  const Json report = json_of(result);
+  for (const Json& point : report["points"]) {
     CHECK(point["check"]["passed"] == false);
     CHECK(point["time"]["samples_us"].empty());
     CHECK(point["tbps"].is_null());

@@ -154,7 +154,8 @@ TEST_CASE("run paged-kv: a fault planted in attention is exit code 1") {
                        "if (slot >= length - 1) return {0, 0};");
   const ChildResult result = kernwright_program(kChecked + Words{"--templates", templates.string()});
   CHECK(result.exit_code == 1);
-  for (const Json& pool : json_of(result)["pools"]) {
+  const Json report = json_of(result);
+  for (const Json& pool : report["pools"]) {
     CHECK(pool["attention"]["passed"] == false);
     CHECK(pool["attention"]["first_failure"].is_string());
     CHECK(pool["passed"] == false);

@@ -1,0 +1,54 @@
+// The gathering warpgroup: kv rows and their owners into the ring of stages.
+#pragma once
+
+#include "common/cp_async.cuh"
+#include "common/mbarrier.cuh"
+#include "common/types.cuh"
+#include "common/warp.cuh"
+#include "sparse_mla/prefill_keys.cuh"
+#include "sparse_mla/wgmma_queue.cuh"
+#include "sparse_mla/wgmma_shared.cuh"
+
+namespace kw::sparse_mla {
+
+/// Eight threads a row, each a 16-byte piece of every panel: a warp's copy reads whole 128-byte lines of four rows.
+KW_INLINE void gather(const PrefillParams& params, const Shared& shared) {
+  constexpr int half = block_n / 2;
+  RingPlace<stages> ring;
+  WorkQueue queue(params, shared);
+  if (warp_id() == 0) queue.take_first();
+  for (;;) {
+    const WorkItem item = queue.next();
+    if (item.index == WorkItem::none) return;
+    if (warp_id() == 0) queue.take_another();
+    const int thread = static_cast<int>(reread_thread_index()) % warpgroup;
+    const int piece = thread % 8;
+    const int row = thread / 8;                                                // and 16 below
+    const u32 place = static_cast<u32>(row * 128 + (piece ^ (row % 8)) * 16);  // the same swizzle for both rows: 16 is a multiple of 8
+    KeyList list = key_list(params, block_rows(params, item.index));
+    list.count = static_cast<int>(item.slots);
+    list.skip(row);
+    Key keys[2] = {list.key(0), list.key(half)};
+    while (list.count + row > 0) {  // the same for all threads
+      mbarrier_wait(shared.free(ring.slot), ring.round ^ 1u);
+      const SharedAddress stage = shared.stage(ring.slot) + place;
+      KW_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        const bool owned = keys[r].owners != 0;
+        if (piece == 0) shared.owners(ring.slot)[row + r * half] = keys[r].owners;
+        const unsigned char* from = key_row(params, owned ? keys[r].row : 0) + piece * 16;
+        const u32 bytes = owned ? 16u : 0u;
+        KW_UNROLL
+        for (int p = 0; p < panels; ++p) cp_async_16(stage + static_cast<u32>(p * panel_bytes + r * half * 128), from + p * 128, bytes);
+      }
+      mbarrier_arrive_after_copies(shared.full(ring.slot));
+      mbarrier_arrive(shared.full(ring.slot));  // the owners
+      ring.next();
+      list.skip(block_n);
+      KW_UNROLL
+      for (int r = 0; r < 2; ++r) keys[r] = list.key(r * half);  // on its way while the next stage is waited for
+    }
+  }
+}
+
+}  // namespace kw::sparse_mla
