@@ -6,10 +6,11 @@
 //   scores   S = Q Kᵀ with five of Q's panels of 64 columns in registers, softmax, P              ── ready ──▶ values
 //   values   two of them: O += P V, 256 of the 512 columns each, accumulators in registers        ── free  ──▶ gather, scores
 //
-// K and V are the same rows, fetched once. S is summed in four chains of products, two of them under way at a time; the mask and the softmax's
-// reference are what the sums begin with. A tile is handed to the values groups when half of the next one's products are through, so that
-// its P V runs during that softmax more than beside the products; P has two slots for that. A panel of Q in registers is not read from shared memory for every tile:
-// with all of Q there, those reads would be the bottleneck. For the others (4 at d_qk 576, 3 at 512) there are no registers left.
+// K and V are the same rows, fetched once. S is summed in four chains of products, two of them under way at a time; the mask and the
+// softmax's reference are what the sums begin with. A tile is handed to the values groups when half of the next one's products are through,
+// so that its P V runs during that softmax more than beside the products; P has two slots for that. A panel of Q in registers is not read
+// from shared memory for every tile: with all of Q there, those reads would be the bottleneck. For the others (4 at d_qk 576, 3 at 512)
+// there are no registers left.
 //
 // Work: a block takes the next (group, head tile) when it has room for it. `union_build` sets the counter back.
 //
