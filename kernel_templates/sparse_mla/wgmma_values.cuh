@@ -69,12 +69,9 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
       begun = true;
     }
     mbarrier_wait(shared.ready(handed % slots), handed / slots % 2);
-    const float* factors = shared.factors(handed % slots);
-    const float factor[2] = {factors[own_row], factors[own_row + 8]};
-    mbarrier_arrive(shared.taken(handed % slots));
-    ++handed;
     KW_UNROLL
     for (int r = 0; r < 2; ++r) {
+      const float factor = shared.factors(handed % slots)[own_row + 8 * r];
       const int thread = static_cast<int>(reread_thread_index());  // where it is stored is not worth registers before it is
       const int pair = thread % 4;
       const int half = thread / warpgroup - 2;
@@ -86,12 +83,14 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
         KW_UNROLL
         for (int g = 0; g < 4; ++g) {
           const float* values = &output[j / 4][(j % 4 * 4 + g) * 4 + 2 * r];
-          mine[g] = factor[r] == 0.0f ? 0u : pack_bf16(values[0] * factor[r], values[1] * factor[r]);
+          mine[g] = factor == 0.0f ? 0u : pack_bf16(values[0] * factor, values[1] * factor);
         }
         const Vec16 group = whole_group(mine, pair);
         if (!target.padding) store_vector(to + j * 64, group);
       }
     }
+    mbarrier_arrive(shared.taken(handed % slots));
+    ++handed;
   }
 }
 
