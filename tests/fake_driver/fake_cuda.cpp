@@ -130,7 +130,8 @@ State& state() {
     auto* const made = new State;
     // A process that no test speaks to may be given more devices by its environment.
     const char* const count = std::getenv("KERNWRIGHT_FAKE_CUDA_DEVICES");
-    for (int i = 1; count != nullptr && i < std::atoi(count); ++i) {
+    const long devices = count == nullptr ? 1 : std::strtol(count, nullptr, 10);
+    for (int i = 1; i < devices; ++i) {
       made->devices.emplace_back();
       made->contexts.push_back(Context{i});
     }
