@@ -7,7 +7,6 @@
 //
 // A mask is a byte for up to 8 tokens, two for 16. A group whose positions span more than a window goes on with the window that begins at
 // its smallest position not done yet. The result depends on nothing but the group's indices.
-#include "common/atomics.cuh"
 #include "common/barrier.cuh"
 #include "common/bits.cuh"
 #include "common/dependent_launch.cuh"
@@ -16,7 +15,7 @@
 #include "common/warp.cuh"
 #include "kernwright/specialisation.cuh"
 #include "sparse_mla/union_build_plan.cuh"
-
+// Behind the plan.
 #include "sparse_mla/union_build_indices.cuh"
 
 namespace kw::sparse_mla {
@@ -30,30 +29,6 @@ KW_INLINE u32 owned_masks(u32 word) {
   any |= any >> 4;
   if constexpr (layout.mask_bytes == 2) any |= any >> 8;
   return any & (layout.mask_bytes == 1 ? 0x01010101u : 0x00010001u);
-}
-
-KW_INLINE void mark_positions(const GroupIndices& group, u32* map, u32 start, u32 span, u32& next) {
-  visit_positions(group, [&](int token, const u32(&positions)[4]) {
-    // Neighbouring slots often fall into one word: collect before the atomic.
-    u32 word = no_position;
-    u32 bits = 0;
-    KW_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      if (positions[i] == no_position || positions[i] < start) continue;
-      const u32 offset = positions[i] - start;
-      if (offset >= span) {
-        next = minimum(next, positions[i]);
-        continue;
-      }
-      if (offset / masks_a_word != word) {
-        if (bits != 0) atomic_or_shared(&map[word], bits);
-        word = offset / masks_a_word;
-        bits = 0;
-      }
-      bits |= 1u << (offset % masks_a_word * mask_bits + static_cast<u32>(token));
-    }
-    if (bits != 0) atomic_or_shared(&map[word], bits);
-  });
 }
 
 /// Writes the positions of words [first, last) of the map that are owned, and their masks, from `at` on. By a whole warp.
@@ -114,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
     clear(map, round_up(words, 4u) * 4);
     block_sync();
     u32 next = no_position;
-    mark_positions(group, map, start, span, next);
+    mark_positions<masks_a_word>(group, map, start, span, next, [](u32 token, u32 place) { return place * mask_bits + token; });
     block_sync();
 
     const u32 stretch = round_up(ceil_div(words, static_cast<u32>(tile.warps)), 32u);

@@ -1,6 +1,7 @@
 // What the two ways of building a union share: where a group's positions are, and how they are read. Behind the plan of one of them.
 #pragma once
 
+#include "common/atomics.cuh"
 #include "common/block_reduce.cuh"
 #include "common/shared_memory.cuh"
 #include "common/types.cuh"
@@ -99,6 +100,33 @@ KW_INLINE PositionRange position_range(const GroupIndices& group, u32* scratch) 
 KW_INLINE u32 next_window(const GroupIndices& group, u32 next, u32* scratch) {
   if (group.limit <= static_cast<u32>(layout.window)) return no_position;
   return reduce_block<tile.warps>(next, scratch, [](u32 a, u32 b) { return minimum(a, b); });
+}
+
+/// Ors bits into the words of a window that begins at `start`, `positions_a_word` positions each: bit_of(token, place in the word) for each
+/// selected position of it. `next` becomes this thread's smallest position past the window, where there is one.
+template <u32 positions_a_word, class BitOf>
+KW_INLINE void mark_positions(const GroupIndices& group, u32* words, u32 start, u32 span, u32& next, BitOf bit_of) {
+  visit_positions(group, [&](int token, const u32(&positions)[4]) {
+    // Neighbouring slots often fall into one word: collect before the atomic.
+    u32 word = no_position;
+    u32 bits = 0;
+    KW_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if (positions[i] == no_position || positions[i] < start) continue;
+      const u32 offset = positions[i] - start;
+      if (offset >= span) {
+        next = minimum(next, positions[i]);
+        continue;
+      }
+      if (offset / positions_a_word != word) {
+        if (bits != 0) atomic_or_shared(&words[word], bits);
+        word = offset / positions_a_word;
+        bits = 0;
+      }
+      bits |= 1u << bit_of(static_cast<u32>(token), offset % positions_a_word);
+    }
+    if (bits != 0) atomic_or_shared(&words[word], bits);
+  });
 }
 
 KW_INLINE void clear(void* shared, u32 bytes) {

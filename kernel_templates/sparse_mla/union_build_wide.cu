@@ -1,5 +1,5 @@
 // The union of the rows that the tokens of a group select, as union_build.cu builds it, for positions that are spread far: one bit a
-// position in place of a mask, so that a window of half a million positions fits.
+// position in place of a mask, so that a window of a million positions fits.
 //
 // Nothing is sorted. A window of positions is a presence bitmap in shared memory; a prefix sum of population counts gives every present
 // position its rank in the union, which is where it is written and where its mask is collected:
@@ -21,7 +21,7 @@
 #include "common/warp.cuh"
 #include "kernwright/specialisation.cuh"
 #include "sparse_mla/union_build_wide_plan.cuh"
-
+// Behind the plan.
 #include "sparse_mla/union_build_indices.cuh"
 
 namespace kw::sparse_mla {
@@ -92,27 +92,7 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
     block_sync();
 
     u32 next = no_position;
-    visit_positions(group, [&](int, const u32(&positions)[4]) {
-      // Neighbouring slots often fall into one word: collect before the atomic.
-      u32 word = no_position;
-      u32 bits = 0;
-      KW_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        if (positions[i] == no_position || positions[i] < start) continue;
-        const u32 offset = positions[i] - start;
-        if (offset >= span) {
-          next = minimum(next, positions[i]);
-          continue;
-        }
-        if (offset / 32 != word) {
-          if (bits != 0) atomic_or_shared(&presence[word], bits);
-          word = offset / 32;
-          bits = 0;
-        }
-        bits |= 1u << (offset % 32);
-      }
-      if (bits != 0) atomic_or_shared(&presence[word], bits);
-    });
+    mark_positions<32>(group, presence, start, span, next, [](u32, u32 place) { return place; });
     block_sync();
     const u32 rows = rank_words(presence, rank, words, scratch);
 

@@ -86,6 +86,27 @@ Result<> hand_out(Handle** to, Result<Value> value) {
   *to = new Handle{std::move(*value)};
   return {};
 }
+
+/// The body of an op's kw_..._create: nothing is read before the out parameter is null and the runtime is there. `read` makes the op's
+/// options of `options`, and `name` is the out parameter's.
+template <class Op, class Handle, class Options, class Read>
+Result<> create_op(Handle** op, std::string_view name, const kw_runtime* runtime, const Options* options, Read read) {
+  if (auto r = clear(op, name); !r) return r;
+  if (auto r = need(runtime, "runtime"); !r) return r;
+  const auto wanted = read(options);
+  if (!wanted) return tl::unexpected<Error>(wanted.error());
+  return hand_out(op, Op::create(runtime->runtime, *wanted));
+}
+/// The same for kw_..._create_async.
+template <class Op, class Options, class Read>
+Result<> create_op_async(kw_future** future, const kw_runtime* runtime, const Options* options, Read read) {
+  if (auto r = clear(future, "future"); !r) return r;
+  if (auto r = need(runtime, "runtime"); !r) return r;
+  const auto wanted = read(options);
+  if (!wanted) return tl::unexpected<Error>(wanted.error());
+  *future = new kw_future{Op::create_async(runtime->runtime, *wanted)};
+  return {};
+}
 Result<> hand_out_reports(kw_reports** to, std::vector<PrepareReport> reports);
 
 }  // namespace kernwright::c_api

@@ -79,13 +79,7 @@ Result<PagedMlaDecodeOptions> read_options(const kw_paged_mla_decode_options* fr
 extern "C" {
 
 kw_status kw_paged_kv_create(const kw_runtime* runtime, const kw_paged_kv_options* options, kw_paged_kv** op) {
-  return guarded([&]() -> Result<> {
-    if (auto r = clear(op, "op"); !r) return r;
-    if (auto r = need(runtime, "runtime"); !r) return r;
-    const auto read = read_options(options);
-    if (!read) return tl::unexpected<Error>(read.error());
-    return hand_out(op, PagedKv::create(runtime->runtime, *read));
-  });
+  return guarded([&] { return create_op<PagedKv>(op, "op", runtime, options, [](const auto* given) { return read_options(given); }); });
 }
 
 void kw_paged_kv_destroy(kw_paged_kv* op) {
@@ -177,24 +171,13 @@ kw_status kw_paged_kv_zero_pages(const kw_paged_kv* op, void* pool, uint64_t pag
 }
 
 kw_status kw_paged_mla_decode_create(const kw_runtime* runtime, const kw_paged_mla_decode_options* options, kw_paged_mla_decode** op) {
-  return guarded([&]() -> Result<> {
-    if (auto r = clear(op, "op"); !r) return r;
-    if (auto r = need(runtime, "runtime"); !r) return r;
-    const auto read = read_options(options);
-    if (!read) return tl::unexpected<Error>(read.error());
-    return hand_out(op, PagedMlaDecode::create(runtime->runtime, *read));
-  });
+  return guarded(
+      [&] { return create_op<PagedMlaDecode>(op, "op", runtime, options, [](const auto* given) { return read_options(given); }); });
 }
 
 kw_status kw_paged_mla_decode_create_async(const kw_runtime* runtime, const kw_paged_mla_decode_options* options, kw_future** future) {
-  return guarded([&]() -> Result<> {
-    if (auto r = clear(future, "future"); !r) return r;
-    if (auto r = need(runtime, "runtime"); !r) return r;
-    const auto read = read_options(options);
-    if (!read) return tl::unexpected<Error>(read.error());
-    *future = new kw_future{PagedMlaDecode::create_async(runtime->runtime, *read)};
-    return {};
-  });
+  return guarded(
+      [&] { return create_op_async<PagedMlaDecode>(future, runtime, options, [](const auto* given) { return read_options(given); }); });
 }
 
 void kw_paged_mla_decode_destroy(kw_paged_mla_decode* op) {

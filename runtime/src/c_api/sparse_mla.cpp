@@ -41,24 +41,13 @@ extern "C" {
 
 kw_status kw_sparse_mla_prefill_create(const kw_runtime* runtime, const kw_sparse_mla_prefill_options* options,
                                        kw_sparse_mla_prefill** op) {
-  return guarded([&]() -> Result<> {
-    if (auto r = clear(op, "op"); !r) return r;
-    if (auto r = need(runtime, "runtime"); !r) return r;
-    const auto read = read_options(options);
-    if (!read) return tl::unexpected<Error>(read.error());
-    return hand_out(op, SparseMlaPrefill::create(runtime->runtime, *read));
-  });
+  return guarded(
+      [&] { return create_op<SparseMlaPrefill>(op, "op", runtime, options, [](const auto* given) { return read_options(given); }); });
 }
 
 kw_status kw_sparse_mla_prefill_create_async(const kw_runtime* runtime, const kw_sparse_mla_prefill_options* options, kw_future** future) {
-  return guarded([&]() -> Result<> {
-    if (auto r = clear(future, "future"); !r) return r;
-    if (auto r = need(runtime, "runtime"); !r) return r;
-    const auto read = read_options(options);
-    if (!read) return tl::unexpected<Error>(read.error());
-    *future = new kw_future{SparseMlaPrefill::create_async(runtime->runtime, *read)};
-    return {};
-  });
+  return guarded(
+      [&] { return create_op_async<SparseMlaPrefill>(future, runtime, options, [](const auto* given) { return read_options(given); }); });
 }
 
 void kw_sparse_mla_prefill_destroy(kw_sparse_mla_prefill* op) {

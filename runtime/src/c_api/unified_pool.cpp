@@ -42,13 +42,8 @@ Result<UnifiedPoolOptions> read_options(const kw_unified_pool_options* from) {
 extern "C" {
 
 kw_status kw_unified_pool_create(const kw_runtime* runtime, const kw_unified_pool_options* options, kw_unified_pool** pool) {
-  return guarded([&]() -> Result<> {
-    if (auto r = clear(pool, "pool"); !r) return r;
-    if (auto r = need(runtime, "runtime"); !r) return r;
-    const auto read = read_options(options);
-    if (!read) return tl::unexpected<Error>(read.error());
-    return hand_out(pool, UnifiedPool::create(runtime->runtime, *read));
-  });
+  return guarded(
+      [&] { return create_op<UnifiedPool>(pool, "pool", runtime, options, [](const auto* given) { return read_options(given); }); });
 }
 
 void kw_unified_pool_destroy(kw_unified_pool* pool) {
