@@ -170,7 +170,8 @@ TEST_CASE("gpu contract: the walk's shape at full K, each union") {
 
 TEST_CASE("gpu contract: spans of several windows") {
   const Runtime runtime = gpu::runtime();
-  for (const std::int64_t rows : {65'536, 65'537, 131'072, 1'000'000}) {
+  // 32,768 rows are the most that union_build gets, 1,048,576 a window of union_build_wide.
+  for (const std::int64_t rows : {32'768, 32'769, 65'536, 65'537, 131'072, 1'000'000, 1'100'000}) {
     for (const int group : {2, 8, 16}) {
       SparseMlaCase c = large(8, group, 67, rows, 1000);
       c.holes = c.topk_length = true;
