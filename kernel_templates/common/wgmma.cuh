@@ -8,8 +8,8 @@
 
 namespace kw {
 
-/// How rows of a matrix lie in shared memory: 16-byte pieces exchanged among rows of 128 or 64 bytes. PTX ISA: Matrix Descriptor Format.
-enum class SharedSwizzle : u64 { bytes_128 = 1, bytes_64 = 2 };
+/// How rows of a matrix lie in shared memory: 16-byte pieces exchanged among rows of 128 or 32 bytes. PTX ISA: Matrix Descriptor Format.
+enum class SharedSwizzle : u64 { bytes_128 = 1, bytes_32 = 3 };
 
 /// A matrix in shared memory. `leading` and `stride` are byte offsets as the PTX ISA's section on strides defines them for the matrix's
 /// major-ness: K-major, `stride` leads from eight rows to the next eight and `leading` is not used; MN-major, `leading` leads from 64
@@ -51,8 +51,9 @@ KW_INLINE void lower_registers() {
 
 // Accumulators: for each eight columns, four values a thread as in mma.m16n8k16, warp w of the group holding rows 16 · w to 16 · w + 15.
 
-/// d (+)= A Bᵀ: A 64 × 16 in registers as in mma.m16n8k16, B 32 × 16 K-major in shared memory. PTX ISA: wgmma.mma_async.
-KW_INLINE void wgmma_m64n32k16_registers(float (&d)[16], const u32 (&a)[4], u64 b, bool accumulate) {
+/// d (+)= A Bᵀ: A 64 × 16 in registers as in mma.m16n8k16, B N × 16 K-major in shared memory; N, 32 or 48, is what d says. PTX ISA:
+/// wgmma.mma_async.
+KW_INLINE void wgmma_m64k16_registers(float (&d)[16], const u32 (&a)[4], u64 b, bool accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
@@ -65,9 +66,24 @@ KW_INLINE void wgmma_m64n32k16_registers(float (&d)[16], const u32 (&a)[4], u64 
         "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<u32>(accumulate)));
 }
+KW_INLINE void wgmma_m64k16_registers(float (&d)[24], const u32 (&a)[4], u64 b, bool accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred accumulate;\n"
+      "setp.ne.b32 accumulate, %29, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23"
+      "}, {%24, %25, %26, %27}, %28, accumulate, 1, 1, 0;\n"
+      "}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]),
+        "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
+        "+f"(d[21]), "+f"(d[22]), "+f"(d[23])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<u32>(accumulate)));
+}
 
-/// d (+)= A Bᵀ: A 64 × 16 and B 32 × 16, both K-major in shared memory. PTX ISA: wgmma.mma_async.
-KW_INLINE void wgmma_m64n32k16(float (&d)[16], u64 a, u64 b, bool accumulate) {
+/// d (+)= A Bᵀ: A 64 × 16 and B N × 16, both K-major in shared memory; N, 32 or 48, is what d says. PTX ISA: wgmma.mma_async.
+KW_INLINE void wgmma_m64k16(float (&d)[16], u64 a, u64 b, bool accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
@@ -78,6 +94,21 @@ KW_INLINE void wgmma_m64n32k16(float (&d)[16], u64 a, u64 b, bool accumulate) {
       "}"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]),
         "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+      : "l"(a), "l"(b), "r"(static_cast<u32>(accumulate)));
+}
+KW_INLINE void wgmma_m64k16(float (&d)[24], u64 a, u64 b, bool accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred accumulate;\n"
+      "setp.ne.b32 accumulate, %26, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23"
+      "}, %24, %25, accumulate, 1, 1, 0, 0;\n"
+      "}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]),
+        "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
+        "+f"(d[21]), "+f"(d[22]), "+f"(d[23])
       : "l"(a), "l"(b), "r"(static_cast<u32>(accumulate)));
 }
 

@@ -37,7 +37,11 @@ struct PrefillLayout {
 inline constexpr int wgmma_warps = 16;
 inline constexpr int wgmma_probability_slots = 2;
 inline constexpr int wgmma_work_slots = 2;
-inline constexpr int wgmma_register_panels = 5;  // of 64 columns of Q; the others are in shared memory
+/// Panels of 64 columns of Q that the scoring warpgroup holds, 16 registers each, beside three tiles of 64 × block_n sums; the others are
+/// in shared memory.
+constexpr int wgmma_register_panels(int block_n) {
+  return block_n == 32 ? 5 : 3;
+}
 
 constexpr PrefillLayout prefill_layout(const Specialisation& specialisation, const Tile& tile) {
   const bool portable = tile.variant == Variant::portable;
@@ -52,13 +56,13 @@ constexpr PrefillLayout prefill_layout(const Specialisation& specialisation, con
   layout.head_tiles = ceil_div(specialisation.heads, layout.heads_per_block);
 
   if (tile.variant == Variant::wgmma) {
-    // Rows lie in panels of 64 columns, 128 bytes a row, as wgmma's 128-byte swizzle wants them; a panel of a stage is 32 keys.
-    layout.legal = tile.block_m == 64 && tile.block_n == 32 && tile.warps == wgmma_warps && target_capability == 90;
+    // Rows lie in panels of 64 columns, 128 bytes a row, as wgmma's 128-byte swizzle wants them; a panel of a stage is block_n keys.
+    layout.legal = tile.block_m == 64 && (tile.block_n == 32 || tile.block_n == 48) && tile.warps == wgmma_warps && target_capability == 90;
     layout.row_bytes = specialisation.d_qk * 2;
     layout.probability_bytes = tile.block_n * 2;
     layout.blocks_per_sm = 1;
     layout.query_offset = tile.stages * tile.block_n * layout.row_bytes;  // the panels of Q that are not in registers
-    layout.probability_offset = layout.query_offset + (specialisation.d_qk - 64 * wgmma_register_panels) * 2 * tile.block_m;
+    layout.probability_offset = layout.query_offset + (specialisation.d_qk - 64 * wgmma_register_panels(tile.block_n)) * 2 * tile.block_m;
     layout.row_offset = layout.probability_offset + wgmma_probability_slots * tile.block_m * layout.probability_bytes;  // factors a slot
     layout.owners_offset = layout.row_offset + wgmma_probability_slots * tile.block_m * 4;
     layout.barrier_offset = layout.owners_offset + tile.stages * tile.block_n * 4;

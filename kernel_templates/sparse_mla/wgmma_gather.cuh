@@ -13,7 +13,8 @@ namespace kw::sparse_mla {
 
 /// Eight threads a row, each a 16-byte piece of every panel: a warp's copy reads whole 128-byte lines of four rows.
 KW_INLINE void gather(const PrefillParams& params, const Shared& shared) {
-  constexpr int half = block_n / 2;
+  constexpr int rows_at_once = warpgroup / 8;
+  constexpr int rows = block_n / rows_at_once;  // of a thread
   RingPlace<stages> ring;
   WorkQueue queue(params, shared);
   if (warp_id() == 0) queue.take_first();
@@ -23,30 +24,33 @@ KW_INLINE void gather(const PrefillParams& params, const Shared& shared) {
     if (warp_id() == 0) queue.take_another();
     const int thread = static_cast<int>(reread_thread_index()) % warpgroup;
     const int piece = thread % 8;
-    const int row = thread / 8;                                                // and 16 below
-    const u32 place = static_cast<u32>(row * 128 + (piece ^ (row % 8)) * 16);  // the same swizzle for both rows: 16 is a multiple of 8
+    const int row = thread / 8;                                                // and every 16th after it
+    const u32 place = static_cast<u32>(row * 128 + (piece ^ (row % 8)) * 16);  // the same swizzle for all: 16 is a multiple of 8
     KeyList list = key_list(params, block_rows(params, item.index));
     list.count = static_cast<int>(item.slots);
     list.skip(row);
-    Key keys[2] = {list.key(0), list.key(half)};
+    Key keys[rows];
+    KW_UNROLL
+    for (int r = 0; r < rows; ++r) keys[r] = list.key(r * rows_at_once);
     while (list.count + row > 0) {  // the same for all threads
       mbarrier_wait(shared.free(ring.slot), ring.round ^ 1u);
       const SharedAddress stage = shared.stage(ring.slot) + place;
       KW_UNROLL
-      for (int r = 0; r < 2; ++r) {
+      for (int r = 0; r < rows; ++r) {
         const bool owned = keys[r].owners != 0;
-        if (piece == 0) shared.owners(ring.slot)[row + r * half] = keys[r].owners;
+        if (piece == 0) shared.owners(ring.slot)[row + r * rows_at_once] = keys[r].owners;
         const unsigned char* from = key_row(params, owned ? keys[r].row : 0) + piece * 16;
         const u32 bytes = owned ? 16u : 0u;
         KW_UNROLL
-        for (int p = 0; p < panels; ++p) cp_async_16(stage + static_cast<u32>(p * panel_bytes + r * half * 128), from + p * 128, bytes);
+        for (int p = 0; p < panels; ++p)
+          cp_async_16(stage + static_cast<u32>(p * panel_bytes + r * rows_at_once * 128), from + p * 128, bytes);
       }
       mbarrier_arrive_after_copies(shared.full(ring.slot));
       mbarrier_arrive(shared.full(ring.slot));  // the owners
       ring.next();
       list.skip(block_n);
       KW_UNROLL
-      for (int r = 0; r < 2; ++r) keys[r] = list.key(r * half);  // on its way while the next stage is waited for
+      for (int r = 0; r < rows; ++r) keys[r] = list.key(r * rows_at_once);  // on its way while the next stage is waited for
     }
   }
 }

@@ -62,12 +62,12 @@ using Products = float[block_n / 2];
 KW_INLINE void multiply_step(const Shared& shared, u64 keys, const QueryRegisters& query, int step, Products& products, bool accumulate) {
   const u64 key = advance_descriptor(keys, static_cast<u32>(step / 4 * panel_bytes + step % 4 * 32));
   if (step < register_panels * 4) {
-    wgmma_m64n32k16_registers(products, query.step[step], key, accumulate);
+    wgmma_m64k16_registers(products, query.step[step], key, accumulate);
   } else {
     const int at = step - register_panels * 4;
     const u64 panels_in_shared = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.query());
-    wgmma_m64n32k16(products, advance_descriptor(panels_in_shared, static_cast<u32>(at / 4 * query_panel_bytes + at % 4 * 32)), key,
-                    accumulate);
+    wgmma_m64k16(products, advance_descriptor(panels_in_shared, static_cast<u32>(at / 4 * query_panel_bytes + at % 4 * 32)), key,
+                 accumulate);
   }
 }
 
@@ -143,10 +143,15 @@ KW_INLINE void exponentials(const Products& scores, u32 (&packed)[2][block_n / 8
 KW_INLINE void tile_maximum(const Products& scores, float (&tile_max)[2]) {
   KW_UNROLL
   for (int r = 0; r < 2; ++r) {
-    float of_pair[block_n / 8];
+    float of_pairs[block_n / 16];
     KW_UNROLL
-    for (int j = 0; j < block_n / 8; ++j) of_pair[j] = max_number(scores[j * 4 + 2 * r], scores[j * 4 + 2 * r + 1]);
-    tile_max[r] = max_number(max_number(of_pair[0], of_pair[1]), max_number(of_pair[2], of_pair[3]));
+    for (int j = 0; j < block_n / 16; ++j) {
+      const float* pair = &scores[j * 8 + 2 * r];
+      of_pairs[j] = max_number(max_number(pair[0], pair[1]), max_number(pair[4], pair[5]));
+    }
+    tile_max[r] = of_pairs[0];
+    KW_UNROLL
+    for (int j = 1; j < block_n / 16; ++j) tile_max[r] = max_number(tile_max[r], of_pairs[j]);
   }
   KW_UNROLL
   for (int r = 0; r < 2; ++r) tile_max[r] = reduce_lanes<4>(tile_max[r], [](float a, float b) { return max_number(a, b); });
@@ -196,11 +201,12 @@ KW_INLINE void finish_tile(const Shared& shared, const TileOwners& owners, const
   }
   mbarrier_wait(shared.taken(slot.slot), slot.round ^ 1u);
   const int stored_row = warp * 16 + lane_id() / 8 % 2 * 8 + lane_id() % 8;
-  const SharedAddress probability = shared.probability(slot.slot) + static_cast<u32>(stored_row * layout.probability_bytes);
+  const SharedAddress probability =
+      shared.probability(slot.slot) + static_cast<u32>(stored_row * 32 + (lane_id() / 16 ^ stored_row / 4 % 2) * 16);
   KW_UNROLL
   for (int j = 0; j < block_n / 8; j += 2) {
     const u32 fragment[4] = {packed[0][j], packed[1][j], packed[0][j + 1], packed[1][j + 1]};
-    stmatrix_x4(probability + static_cast<u32>(((j + lane_id() / 16) ^ (stored_row / 2 % 4)) * 16), fragment);
+    stmatrix_x4(probability + static_cast<u32>(j / 2 * probability_panel_bytes), fragment);
   }
   if (pair == 0) {
     shared.factors(slot.slot)[row] = factor[0];

@@ -14,12 +14,13 @@ constexpr int block_n = tile.block_n;
 constexpr int stages = tile.stages;
 constexpr int slots = wgmma_probability_slots;
 static_assert(slots == 2);
-constexpr int panels = layout.chunks / 8;               // of 64 columns
-constexpr int register_panels = wgmma_register_panels;  // of Q; the others in shared memory
+constexpr int panels = layout.chunks / 8;                        // of 64 columns
+constexpr int register_panels = wgmma_register_panels(block_n);  // of Q; the others in shared memory
 constexpr int shared_panels = panels - register_panels;
 constexpr int query_panel_bytes = block_m * 128;
 constexpr int panel_bytes = block_n * 128;  // of a stage
 constexpr int stage_bytes = panels * panel_bytes;
+constexpr int probability_panel_bytes = block_m * 32;  // 16 keys
 constexpr int slot_bytes = block_m * layout.probability_bytes;
 constexpr int warpgroup = 128;
 constexpr int value_columns = d_v / 2;     // of one value warpgroup

@@ -48,7 +48,7 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
         }
       }
       async_proxy_fence();
-      const u64 probability = matrix_descriptor<SharedSwizzle::bytes_64, 0, 512>(shared.probability(handed % slots));
+      const u64 probability = matrix_descriptor<SharedSwizzle::bytes_32, 0, 256>(shared.probability(handed % slots));
       const u64 values = matrix_descriptor<SharedSwizzle::bytes_128, panel_bytes, 1024>(
           shared.stage(ring.slot) + static_cast<u32>(half * value_columns / 64 * panel_bytes));
       wgmma_fence();
@@ -56,7 +56,7 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
       for (int s = 0; s < block_n / 16; ++s) {
         KW_UNROLL
         for (int c = 0; c < 2; ++c) {
-          wgmma_m64n128k16_values(output[c], advance_descriptor(probability, static_cast<u32>(s * 32)),
+          wgmma_m64n128k16_values(output[c], advance_descriptor(probability, static_cast<u32>(s * probability_panel_bytes)),
                                   advance_descriptor(values, static_cast<u32>(c * 2 * panel_bytes + s * 16 * 128)), begun || s > 0);
         }
       }

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 
@@ -15,7 +16,7 @@ using gpu::kDevice;
 
 namespace {
 
-constexpr const char* kHopperTile = "wgmma:m64n32s5w16";
+constexpr std::array kHopperTiles = {"wgmma:m64n32s5w16", "wgmma:m64n48s3w16"};
 
 bool is_hopper(const Runtime& runtime) {
   return runtime.device(kDevice)->target.name() == "sm_90a";
@@ -67,7 +68,10 @@ TEST_CASE("gpu contract: wgmma, all heads and unions that fill its rows") {
     MESSAGE("skipped: not an sm_90a device");
     return;
   }
-  run_contract(runtime, "wgmma", 25, *Tile::parse(kHopperTile));
+  for (const char* tile : kHopperTiles) {
+    CAPTURE(tile);
+    run_contract(runtime, "wgmma", 25, *Tile::parse(tile));
+  }
 }
 
 TEST_CASE("gpu contract: wgmma, the walk's shape at full K, empty problems, faults") {
@@ -76,27 +80,31 @@ TEST_CASE("gpu contract: wgmma, the walk's shape at full K, empty problems, faul
     MESSAGE("skipped: not an sm_90a device");
     return;
   }
-  for (const auto& [heads, group] : {std::pair{8, 8}, {16, 4}, {4, 16}, {32, 2}, {64, 0}, {128, 0}}) {
-    SparseMlaCase c = large(heads, group, 1027, 4096, 2048);
-    c.tile = *Tile::parse(kHopperTile);
-    c.sink = true;
-    passes(runtime, c);
-    c.logit_deviation = 6;
-    passes(runtime, c);
-    for (const auto& [tokens, rows, topk] : {std::array<std::int64_t, 3>{0, 96, 40}, {19, 0, 40}, {1, 1, 1}, {17, 1, 4096}, {9, 5000, 1}}) {
-      SparseMlaCase edge = large(heads, group, tokens, rows, topk);
-      edge.tile = c.tile;
-      edge.sink = true;
-      passes(runtime, edge);
+  for (const char* tile : kHopperTiles) {
+    CAPTURE(tile);
+    for (const auto& [heads, group] : {std::pair{8, 8}, {16, 4}, {4, 16}, {32, 2}, {64, 0}, {128, 0}}) {
+      SparseMlaCase c = large(heads, group, 1027, 4096, 2048);
+      c.tile = *Tile::parse(tile);
+      c.sink = true;
+      passes(runtime, c);
+      c.logit_deviation = 6;
+      passes(runtime, c);
+      for (const auto& [tokens, rows, topk] :
+           {std::array<std::int64_t, 3>{0, 96, 40}, {19, 0, 40}, {1, 1, 1}, {17, 1, 4096}, {9, 5000, 1}}) {
+        SparseMlaCase edge = large(heads, group, tokens, rows, topk);
+        edge.tile = c.tile;
+        edge.sink = true;
+        passes(runtime, edge);
+      }
     }
-  }
-  SparseMlaCase c = large(8, 8, 35, 4096, 2048);
-  c.tile = *Tile::parse(kHopperTile);
-  CHECK(run_mutated_union(runtime, kDevice, c, Mutation::none)->passed());
-  for (const Mutation mutation :
-       {Mutation::row_doubled, Mutation::row_dropped, Mutation::mask_bit_flipped, Mutation::tail_skipped, Mutation::union_end_skipped}) {
-    CAPTURE(to_string(mutation));
-    CHECK_FALSE(run_mutated_union(runtime, kDevice, c, mutation)->passed());
+    SparseMlaCase c = large(8, 8, 35, 4096, 2048);
+    c.tile = *Tile::parse(tile);
+    CHECK(run_mutated_union(runtime, kDevice, c, Mutation::none)->passed());
+    for (const Mutation mutation :
+         {Mutation::row_doubled, Mutation::row_dropped, Mutation::mask_bit_flipped, Mutation::tail_skipped, Mutation::union_end_skipped}) {
+      CAPTURE(to_string(mutation));
+      CHECK_FALSE(run_mutated_union(runtime, kDevice, c, mutation)->passed());
+    }
   }
 }
 
