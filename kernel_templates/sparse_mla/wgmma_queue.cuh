@@ -40,7 +40,8 @@ class WorkQueue {
   /// By the same warp, behind its next(): the item after that.
   KW_INLINE void take_another() const {
     const u32 item = shared_.work((count_ - 1) % work_slots)->index;
-    u32 taken = items() - 1 - item + gridDim.x;
+    const u32 place = items() - 1 - item;
+    u32 taken = place + 2 * (gridDim.x - 1 - place % gridDim.x) + 1;
     if (params_.next_work != nullptr) {
       if (lane_id() == 0) taken = gridDim.x + atomic_add_global(params_.next_work, 1u);
       taken = shuffle(taken, 0);

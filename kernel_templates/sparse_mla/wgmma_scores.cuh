@@ -125,6 +125,17 @@ KW_INLINE void begin_scores(const TileOwners& owners, const RunningRows& running
   }
 }
 
+KW_INLINE float exp2_poly(float x) {
+  x = max_number(x, -126.0f);
+  const float shifted = x + 12582912.0f;
+  const float f = x - (shifted - 12582912.0f);
+  float p = fused_multiply_add(f, 0.0096181291f, 0.0555041087f);
+  p = fused_multiply_add(p, f, 0.2402265069f);
+  p = fused_multiply_add(p, f, 0.6931471806f);
+  p = fused_multiply_add(p, f, 1.0f);
+  return __builtin_bit_cast(float, __builtin_bit_cast(u32, p) + (__builtin_bit_cast(u32, shifted) << 23));
+}
+
 /// P of the thread's scores, rounded in pairs, and its sums before rounding.
 KW_INLINE void exponentials(const Products& scores, u32 (&packed)[2][block_n / 8], float (&sum)[2]) {
   KW_UNROLL
@@ -132,7 +143,7 @@ KW_INLINE void exponentials(const Products& scores, u32 (&packed)[2][block_n / 8
     sum[r] = 0.0f;
     KW_UNROLL
     for (int j = 0; j < block_n / 8; ++j) {
-      const float low = exp2_approx(scores[j * 4 + 2 * r]);
+      const float low = x_poly > 0 && j % x_poly == 0 ? exp2_poly(scores[j * 4 + 2 * r]) : exp2_approx(scores[j * 4 + 2 * r]);
       const float high = exp2_approx(scores[j * 4 + 2 * r + 1]);
       sum[r] += low + high;
       packed[r][j] = pack_bf16(low, high);
@@ -159,13 +170,15 @@ KW_INLINE void tile_maximum(const Products& scores, float (&tile_max)[2]) {
 
 /// Softmax of a finished tile of scores: P into the slot, and the factor that O is to be multiplied by before it is added. P is computed
 /// before it is known whether the reference stays: nearly always it does.
-KW_INLINE void finish_tile(const Shared& shared, const TileOwners& owners, const RingPlace<slots>& slot, int warp, int row, int pair,
+template <typename Between>
+KW_INLINE void finish_tile(const Between& between, const Shared& shared, const TileOwners& owners, const RingPlace<slots>& slot, int warp, int row, int pair,
                            Products& scores, RunningRows& running) {
   u32 packed[2][block_n / 8];
   float sum[2];
   float tile_max[2];
   float factor[2] = {1.0f, 1.0f};
   exponentials(scores, packed, sum);
+  between();
   tile_maximum(scores, tile_max);
   const bool again = tile_max[0] > running.limit[0] || tile_max[1] > running.limit[1] || sum[0] != sum[0] || sum[1] != sum[1];
   if (any_lane(again)) {
@@ -229,6 +242,45 @@ KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
     QueryRegisters query;
     load_query(params, block_rows(params, item.index), shared, row, pair, query);
     RunningRows running;
+    if constexpr (x_early) {
+      Products even;
+      Products odd;
+      Products scores;
+      if (tiles > 0) mbarrier_wait(shared.full(ring.slot), ring.round);
+      async_proxy_fence();
+      start_chain<0>(shared, matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(ring.slot)), query, even);
+      for (int t = 0; t < tiles; ++t) {
+        const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(ring.slot));
+        const TileOwners owners{shared.owners(ring.slot) + pair * 2,
+                                {1u << BlockRows::token_in_group(row), 1u << BlockRows::token_in_group(row + 8)}};
+        async_proxy_fence();  // P of the tile before
+        wgmma_wait<0>();
+        start_chain<1>(shared, keys, query, odd);
+        begin_scores(owners, running, scores);
+        add_scaled(scores, even, scale_log2);
+        start_chain<2>(shared, keys, query, even);
+        wgmma_wait<1>();
+        if (x_hand == 2 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
+        add_scaled(scores, odd, scale_log2);
+        start_chain<3>(shared, keys, query, odd);
+        wgmma_wait<1>();
+        if (x_hand == 3 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
+        add_scaled(scores, even, scale_log2);
+        wgmma_wait<0>();
+        add_scaled(scores, odd, scale_log2);
+        const u32 done = ring.slot;
+        ring.next();
+        finish_tile([&] {
+          const bool more = t + 1 < tiles;
+          if (more) mbarrier_wait(shared.full(ring.slot), ring.round);
+          async_proxy_fence();
+          start_chain<0>(shared, matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(more ? ring.slot : done)), query, even);
+        }, shared, owners, slot, warp, row, pair, scores, running);
+        mbarrier_arrive(shared.free(done));
+        slot.next();
+      }
+      wgmma_wait<0>();
+    } else {
     for (int t = 0; t < tiles; ++t) {
       Products even;
       Products odd;
@@ -243,22 +295,25 @@ KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
                               {1u << BlockRows::token_in_group(row), 1u << BlockRows::token_in_group(row + 8)}};
       begin_scores(owners, running, scores);
       wgmma_wait<1>();
+      if (x_hand == 1 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
       add_scaled(scores, even, scale_log2);
       start_chain<2>(shared, keys, query, even);
       wgmma_wait<1>();
       // The tile before is handed on when half of the products are through: its P V then fills the tensor cores during this softmax more
       // than beside the products.
-      if (t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
+      if (x_hand == 2 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
       add_scaled(scores, odd, scale_log2);
       start_chain<3>(shared, keys, query, odd);
       wgmma_wait<1>();
+      if (x_hand == 3 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
       add_scaled(scores, even, scale_log2);
       wgmma_wait<0>();
       add_scaled(scores, odd, scale_log2);
-      finish_tile(shared, owners, slot, warp, row, pair, scores, running);
+      finish_tile([] {}, shared, owners, slot, warp, row, pair, scores, running);
       mbarrier_arrive(shared.free(ring.slot));
       ring.next();
       slot.next();
+    }
     }
     if (tiles > 0) {
       async_proxy_fence();

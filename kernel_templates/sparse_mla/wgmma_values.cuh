@@ -54,10 +54,18 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
       wgmma_fence();
       KW_UNROLL
       for (int s = 0; s < block_n / 16; ++s) {
+        if constexpr (x_pv == 64) {
+          KW_UNROLL
+          for (int c = 0; c < 4; ++c) {
+            wgmma_m64n64k16_values(&output[c / 2][c % 2 * 32], advance_descriptor(probability, static_cast<u32>(s * probability_panel_bytes)),
+                                    advance_descriptor(values, static_cast<u32>(c * panel_bytes + s * 16 * 128)), begun || s > 0);
+          }
+        } else {
         KW_UNROLL
         for (int c = 0; c < 2; ++c) {
           wgmma_m64n128k16_values(output[c], advance_descriptor(probability, static_cast<u32>(s * probability_panel_bytes)),
                                   advance_descriptor(values, static_cast<u32>(c * 2 * panel_bytes + s * 16 * 128)), begun || s > 0);
+        }
         }
       }
       wgmma_commit();
