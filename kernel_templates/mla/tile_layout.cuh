@@ -11,10 +11,9 @@
 
 #include "common/types.cuh"
 #include "kernwright/specialisation.cuh"
+#include "mla/dimensions.cuh"
 
 namespace kw::mla {
-
-inline constexpr int d_v = 512;
 
 struct TileLayout {
   bool legal = false;

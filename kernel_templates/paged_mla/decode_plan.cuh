@@ -1,4 +1,4 @@
-// paged_mla/decode: the plan. mla/tile_layout.cuh has what stands in shared memory and what the tile axes mean.
+// paged_mla/decode: the plan. mla/tile_layout.cuh and mla/wgmma_layout.cuh have what stands in shared memory and what the tile axes mean.
 //
 // Rows of a request are token · heads + head, cut into row tiles of block_m. Blocks are persistent: blockIdx.x = share · row_tiles + row
 // tile, so that the blocks that read the same keys run side by side, and the second finds them in the L2 cache.
@@ -7,6 +7,7 @@
 #include "common/types.cuh"
 #include "kernwright/specialisation.cuh"
 #include "mla/tile_layout.cuh"
+#include "mla/wgmma_layout.cuh"
 #include "paged_mla/decode_params.cuh"
 
 namespace kw::paged_mla {
@@ -42,15 +43,24 @@ constexpr int resident_blocks(const Tile& tile, const mla::TileLayout& layout) {
 namespace kw {
 
 constexpr Plan make_plan(const Specialisation& specialisation, const Tile& tile) {
-  const mla::TileLayout layout = mla::tile_layout(specialisation.d_qk, tile);
   Plan plan;
   plan.params_bytes = static_cast<int>(sizeof(paged_mla::DecodeParams));
   // A tile half of which could only ever be padding is not offered.
   const bool rows_fit = tile.block_m == 16 || tile.block_m < 2 * paged_mla::rows_of(specialisation);
-  if (!layout.legal || !rows_fit || tile.block_m > paged_mla::largest_tile_rows) return plan;
+  if (!rows_fit || tile.block_m > paged_mla::largest_tile_rows) return plan;
+  plan.rows_per_block = tile.block_m;
+  if (tile.variant == Variant::wgmma) {
+    const mla::WgmmaLayout layout = mla::wgmma_layout(specialisation.d_qk, tile);
+    if (!layout.legal) return plan;
+    plan.threads = tile.warps * 32;
+    plan.dynamic_shared = layout.bytes;
+    plan.blocks_per_sm = 1;
+    return plan;
+  }
+  const mla::TileLayout layout = mla::tile_layout(specialisation.d_qk, tile);
+  if (!layout.legal) return plan;
   plan.threads = layout.threads;
   plan.dynamic_shared = paged_mla::block_bytes(layout);
-  plan.rows_per_block = tile.block_m;
   plan.blocks_per_sm = paged_mla::resident_blocks(tile, layout);
   return plan;
 }

@@ -84,6 +84,10 @@ class SharePieces {
   KW_INLINE int past_key() const { return minimum(length_, static_cast<int>(past_tile()) * tile_keys); }
   KW_INLINE bool whole() const { return at_ == request_begin_ && past_tile() == tiles_of(length_, tile_keys); }
 
+  /// Tiles of the batch: the one behind the piece, and the one behind the share.
+  KW_INLINE u32 past() const { return request_begin_ + past_tile(); }
+  KW_INLINE u32 end() const { return end_; }
+
   /// Into parked_words of shared memory; barriers are the caller's.
   KW_INLINE void park(u32* words) const {
     if (threadIdx.x != 0) return;

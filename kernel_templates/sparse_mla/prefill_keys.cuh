@@ -20,6 +20,7 @@ struct KeyList {
   int count;
   u32 limit;  // per token: rows at or above it are empty slots; so are negative ones, which are above it when read as unsigned
 
+  KW_INLINE int left() const { return count; }
   /// Leaves out the first `slots`.
   KW_INLINE void skip(int slots) {
     rows += slots;

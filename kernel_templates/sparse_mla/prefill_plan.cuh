@@ -5,6 +5,7 @@
 
 #include "common/types.cuh"
 #include "kernwright/specialisation.cuh"
+#include "mla/wgmma_layout.cuh"
 #include "sparse_mla/prefill_params.cuh"
 
 namespace kw::sparse_mla {
@@ -25,23 +26,11 @@ struct PrefillLayout {
   int query_offset = 0;       // block_m rows of Q; the output on the way out
   int key_offset = 0;         // stages × block_n keys
   int probability_offset = 0;
-  int owners_offset = 0;   // u32[stages][block_n]: bit i says that token i of the group attends to the key; 0: an empty slot
-  int row_offset = 0;      // float values a row, see the kernels
-  int barrier_offset = 0;  // wgmma: mbarriers
-  int work_offset = 0;     // wgmma: the slots of the work queue, 8 bytes each
-  int blocks_per_sm = 0;   // wgmma: persistent blocks
+  int owners_offset = 0;  // u32[stages][block_n]: bit i says that token i of the group attends to the key; 0: an empty slot
+  int row_offset = 0;     // float values a row, see the kernels
+  int blocks_per_sm = 0;  // wgmma: persistent blocks
   int bytes = 0;
 };
-
-/// wgmma: a gathering, a scoring and two value warpgroups.
-inline constexpr int wgmma_warps = 16;
-inline constexpr int wgmma_probability_slots = 2;
-inline constexpr int wgmma_work_slots = 2;
-/// Panels of 64 columns of Q that the scoring warpgroup holds, 16 registers each, beside three tiles of 64 × block_n sums; the others are
-/// in shared memory.
-constexpr int wgmma_register_panels(int block_n) {
-  return block_n == 32 ? 5 : 3;
-}
 
 constexpr PrefillLayout prefill_layout(const Specialisation& specialisation, const Tile& tile) {
   const bool portable = tile.variant == Variant::portable;
@@ -56,18 +45,10 @@ constexpr PrefillLayout prefill_layout(const Specialisation& specialisation, con
   layout.head_tiles = ceil_div(specialisation.heads, layout.heads_per_block);
 
   if (tile.variant == Variant::wgmma) {
-    // Rows lie in panels of 64 columns, 128 bytes a row, as wgmma's 128-byte swizzle wants them; a panel of a stage is block_n keys.
-    layout.legal = tile.block_m == 64 && (tile.block_n == 32 || tile.block_n == 48) && tile.warps == wgmma_warps && target_capability == 90;
-    layout.row_bytes = specialisation.d_qk * 2;
-    layout.probability_bytes = tile.block_n * 2;
+    const mla::WgmmaLayout shared = mla::wgmma_layout(specialisation.d_qk, tile);
+    layout.legal = shared.legal;
     layout.blocks_per_sm = 1;
-    layout.query_offset = tile.stages * tile.block_n * layout.row_bytes;  // the panels of Q that are not in registers
-    layout.probability_offset = layout.query_offset + (specialisation.d_qk - 64 * wgmma_register_panels(tile.block_n)) * 2 * tile.block_m;
-    layout.row_offset = layout.probability_offset + wgmma_probability_slots * tile.block_m * layout.probability_bytes;  // factors a slot
-    layout.owners_offset = layout.row_offset + wgmma_probability_slots * tile.block_m * 4;
-    layout.barrier_offset = layout.owners_offset + tile.stages * tile.block_n * 4;
-    layout.work_offset = layout.barrier_offset + 2 * (tile.stages + wgmma_probability_slots + wgmma_work_slots) * 8;
-    layout.bytes = layout.work_offset + wgmma_work_slots * 8;
+    layout.bytes = shared.bytes;
     return layout;
   }
 

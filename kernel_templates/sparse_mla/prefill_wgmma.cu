@@ -1,75 +1,17 @@
-// Sparse MLA prefill on Hopper's warpgroup products (sm_90a): 64 rows of Q against tiles of 32 keys, persistent blocks, one an SM.
-//
-// Four warpgroups, each with one job, pass tiles along through shared memory:
-//
-//   gather   32 kv rows and their owners by 16-byte cp.async into a ring of `stages`              ── full  ──▶ scores
-//   scores   S = Q Kᵀ with five of Q's panels of 64 columns in registers, softmax, P              ── ready ──▶ values
-//   values   two of them: O += P V, 256 of the 512 columns each, accumulators in registers        ── free  ──▶ gather, scores
-//
-// K and V are the same rows, fetched once. S is summed in four chains of products, two of them under way at a time; the mask and the
-// softmax's reference are what the sums begin with. A tile is handed to the values groups when half of the next one's products are through,
-// so that its P V runs during that softmax more than beside the products; P has two slots for that. A panel of Q in registers is not read
-// from shared memory for every tile: with all of Q there, those reads would be the bottleneck. For the others (4 at d_qk 576, 3 at 512)
-// there are no registers left.
-//
-// Work: a block takes the next (group, head tile) when it has room for it. `union_build` sets the counter back.
-//
-// Running maximum: the sums refer to a row's maximum of some time ago. It is moved, and O rescaled, only where a score exceeds it by more
-// than 8 (in base 2): p stays below 2^8, where bf16 is as fine as below 1, and after the first tiles O is never touched between products.
-//
-// Shared memory: stages of panels (64 columns: 32 rows × 128 bytes, 128-byte swizzle: 16-byte piece c of row r at place c xor r mod 8),
-// then Q's other panels (64 rows × 128 bytes each, same swizzle), P's slots (64 rows × 64 bytes, 64-byte swizzle: piece c at
-// c xor r / 2 mod 4), a factor for each row of a slot, owners of a stage's keys, mbarriers.
-#include "common/barrier.cuh"
+// Sparse MLA prefill on Hopper's warpgroup products (sm_90a): mla/wgmma_attention.cuh, for the rows of a group and the rows that it
+// selects.
 #include "common/dependent_launch.cuh"
-#include "common/mbarrier.cuh"
-#include "common/shared_memory.cuh"
-#include "common/warp.cuh"
-#include "common/wgmma.cuh"
 #include "kernwright/specialisation.cuh"
-#include "sparse_mla/wgmma_gather.cuh"
-#include "sparse_mla/wgmma_scores.cuh"
-#include "sparse_mla/wgmma_shared.cuh"
-#include "sparse_mla/wgmma_values.cuh"
+#include "mla/wgmma_attention.cuh"
+#include "sparse_mla/prefill_work.cuh"
 
 extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads, 1)
     kw_sparse_mla_prefill(const __grid_constant__ kw::sparse_mla::PrefillParams params) {
   using namespace kw;
-  using namespace kw::sparse_mla;
   if (params.tokens == 0) return;
-  unsigned char* bytes = dynamic_shared();
-  const Shared shared{shared_address(bytes), bytes};
-  if (threadIdx.x == 0) {
-    KW_UNROLL
-    for (u32 s = 0; s < stages; ++s) {
-      mbarrier_init(shared.full(s), 2 * warpgroup);  // each gathering thread: its copies, and the owners it wrote
-      mbarrier_init(shared.free(s), 3 * warpgroup);  // every thread of the other groups
-    }
-    KW_UNROLL
-    for (u32 s = 0; s < slots; ++s) {
-      mbarrier_init(shared.ready(s), warpgroup);      // every scoring thread
-      mbarrier_init(shared.taken(s), 2 * warpgroup);  // every thread of the values groups
-    }
-    KW_UNROLL
-    for (u32 s = 0; s < work_slots; ++s) {
-      mbarrier_init(shared.work_full(s), 32);              // the warp that takes
-      mbarrier_init(shared.work_free(s), layout.threads);  // every thread
-    }
-    mbarrier_init_fence();
-  }
-  block_sync();
+  const mla::Shared shared = mla::prepare_shared();
   wait_for_previous_kernel();  // union_build
-  const int group = warp_id() / 4;
-  if (group == 0) {
-    lower_registers<gather_registers>();
-    gather(params, shared);
-  } else if (group == 1) {
-    raise_registers<scores_registers>();
-    score(params, shared);
-  } else {
-    raise_registers<values_registers>();
-    accumulate(params, shared, group - 2);
-  }
+  mla::attend(sparse_mla::PrefillWork(params), shared);
 }
 
 extern "C" __constant__ const kw::Plan kw_plan = kw::make_plan(kw::specialisation, kw::tile);

@@ -1,29 +1,34 @@
-// The wgmma variant of sparse MLA prefill: its constants, and where everything stands in shared memory. prefill_wgmma.cu draws it.
+// MLA attention on warpgroup products: its constants, and the addresses of what stands in shared memory.
 #pragma once
 
 #include "common/mbarrier.cuh"
 #include "common/shared_memory.cuh"
 #include "common/types.cuh"
-#include "sparse_mla/prefill_plan.cuh"
-#include "sparse_mla/prefill_rows.cuh"
+#include "kernwright/specialisation.cuh"
+#include "mla/dimensions.cuh"
+#include "mla/wgmma_layout.cuh"
 
-namespace kw::sparse_mla {
+namespace kw::mla {
+
+constexpr WgmmaLayout layout = wgmma_layout(specialisation.d_qk, tile);
+static_assert(layout.legal, "make_plan answers threads = 0 for this tile");
 
 constexpr int block_m = tile.block_m;
 constexpr int block_n = tile.block_n;
 constexpr int stages = tile.stages;
 constexpr int slots = wgmma_probability_slots;
 static_assert(slots == 2);
-constexpr int panels = layout.chunks / 8;                        // of 64 columns
+constexpr int panels = specialisation.d_qk / 64;                 // of 64 columns
 constexpr int register_panels = wgmma_register_panels(block_n);  // of Q; the others in shared memory
 constexpr int shared_panels = panels - register_panels;
 constexpr int query_panel_bytes = block_m * 128;
 constexpr int panel_bytes = block_n * 128;  // of a stage
 constexpr int stage_bytes = panels * panel_bytes;
 constexpr int probability_panel_bytes = block_m * 32;  // 16 keys
-constexpr int slot_bytes = block_m * layout.probability_bytes;
+constexpr int slot_bytes = block_n / 16 * probability_panel_bytes;
 constexpr int warpgroup = 128;
-constexpr int value_columns = d_v / 2;     // of one value warpgroup
+constexpr int block_threads = tile.warps * 32;
+constexpr int value_columns = d_v / 2;     // of one values warpgroup
 constexpr float rescale_threshold = 8.0f;  // in base 2
 constexpr int scores_barrier = 1;          // named barrier of the scoring warpgroup
 constexpr int work_slots = wgmma_work_slots;
@@ -37,14 +42,6 @@ constexpr u32 gather_registers = 32;
 constexpr u32 scores_registers = 160;
 constexpr u32 values_registers = 160;  // ptxas needs 154 for an instruction with 128 accumulators
 
-/// A (group, head tile) and how many slots of its list are to be looked at. No item: there is no more work.
-struct WorkItem {
-  static constexpr u32 none = 0xFFFFFFFFu;
-  u32 index;
-  u32 slots;
-  KW_INLINE u32 tiles() const { return ceil_div(slots, static_cast<u32>(block_n)); }
-};
-
 /// Where everything stands, by address.
 struct Shared {
   SharedAddress base;
@@ -53,7 +50,7 @@ struct Shared {
   KW_INLINE SharedAddress stage(u32 slot) const { return base + slot * stage_bytes; }
   KW_INLINE SharedAddress query() const { return base + static_cast<u32>(layout.query_offset); }
   KW_INLINE SharedAddress probability(u32 slot) const { return base + static_cast<u32>(layout.probability_offset) + slot * slot_bytes; }
-  KW_INLINE float* factors(u32 slot) const { return reinterpret_cast<float*>(bytes + layout.row_offset) + slot * block_m; }
+  KW_INLINE float* factors(u32 slot) const { return reinterpret_cast<float*>(bytes + layout.factors_offset) + slot * block_m; }
   KW_INLINE u32* owners(u32 stage) const { return reinterpret_cast<u32*>(bytes + layout.owners_offset) + stage * block_n; }
   KW_INLINE SharedAddress full(u32 slot) const { return barrier(slot); }
   KW_INLINE SharedAddress free(u32 slot) const { return barrier(stages + slot); }
@@ -61,10 +58,14 @@ struct Shared {
   KW_INLINE SharedAddress taken(u32 slot) const { return barrier(2 * stages + slots + slot); }
   KW_INLINE SharedAddress work_full(u32 slot) const { return barrier(2 * stages + 2 * slots + slot); }
   KW_INLINE SharedAddress work_free(u32 slot) const { return barrier(2 * stages + 2 * slots + work_slots + slot); }
-  KW_INLINE WorkItem* work(u32 slot) const { return reinterpret_cast<WorkItem*>(bytes + layout.work_offset) + slot; }
+  template <class Item>
+  KW_INLINE Item* work(u32 slot) const {
+    static_assert(sizeof(Item) <= wgmma_item_bytes);
+    return reinterpret_cast<Item*>(bytes + layout.work_offset + slot * wgmma_item_bytes);
+  }
 
  private:
   KW_INLINE SharedAddress barrier(u32 index) const { return base + static_cast<u32>(layout.barrier_offset) + index * mbarrier_bytes; }
 };
 
-}  // namespace kw::sparse_mla
+}  // namespace kw::mla

@@ -6,11 +6,10 @@
 #include "common/types.cuh"
 #include "common/warp.cuh"
 #include "common/wgmma.cuh"
-#include "sparse_mla/prefill_rows.cuh"
-#include "sparse_mla/wgmma_queue.cuh"
-#include "sparse_mla/wgmma_shared.cuh"
+#include "mla/wgmma_queue.cuh"
+#include "mla/wgmma_shared.cuh"
 
-namespace kw::sparse_mla {
+namespace kw::mla {
 
 /// Four lanes of a row hold two columns each of four groups of eight; afterwards lane i of them holds group i whole: a 4 × 4 transposition.
 KW_INLINE Vec16 whole_group(const u32 (&mine)[4], int lane_in_row) {
@@ -25,14 +24,15 @@ KW_INLINE Vec16 whole_group(const u32 (&mine)[4], int lane_in_row) {
   return upper ? Vec16{{c, d, high[0], high[1]}} : Vec16{{low[0], low[1], c, d}};
 }
 
-KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int half) {
+template <class Work>
+KW_INLINE void accumulate(const Work& work, const Shared& shared, int half) {
   const int own_row = warp_id() % 4 * 16 + lane_id() / 4;
   RingPlace<stages> ring;
   u32 handed = 0;  // times that a slot of P was handed over
-  WorkQueue queue(params, shared);
+  WorkQueue<typename Work::Item> queue(shared);
   for (;;) {
-    const WorkItem item = queue.next();
-    if (item.index == WorkItem::none) return;
+    const typename Work::Item item = queue.next();
+    if (item.none()) return;
     float output[2][value_columns / 4];  // 128 columns each: one product of 256 is not offered below 154 registers at launch
     bool begun = false;
     KW_UNROLL_BY(1)
@@ -57,15 +57,16 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
         if constexpr (x_pv == 64) {
           KW_UNROLL
           for (int c = 0; c < 4; ++c) {
-            wgmma_m64n64k16_values(&output[c / 2][c % 2 * 32], advance_descriptor(probability, static_cast<u32>(s * probability_panel_bytes)),
-                                    advance_descriptor(values, static_cast<u32>(c * panel_bytes + s * 16 * 128)), begun || s > 0);
+            wgmma_m64n64k16_values(&output[c / 2][c % 2 * 32],
+                                   advance_descriptor(probability, static_cast<u32>(s * probability_panel_bytes)),
+                                   advance_descriptor(values, static_cast<u32>(c * panel_bytes + s * 16 * 128)), begun || s > 0);
           }
         } else {
-        KW_UNROLL
-        for (int c = 0; c < 2; ++c) {
-          wgmma_m64n128k16_values(output[c], advance_descriptor(probability, static_cast<u32>(s * probability_panel_bytes)),
-                                  advance_descriptor(values, static_cast<u32>(c * 2 * panel_bytes + s * 16 * 128)), begun || s > 0);
-        }
+          KW_UNROLL
+          for (int c = 0; c < 2; ++c) {
+            wgmma_m64n128k16_values(output[c], advance_descriptor(probability, static_cast<u32>(s * probability_panel_bytes)),
+                                    advance_descriptor(values, static_cast<u32>(c * 2 * panel_bytes + s * 16 * 128)), begun || s > 0);
+          }
         }
       }
       wgmma_commit();
@@ -83,8 +84,22 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
       const int thread = static_cast<int>(reread_thread_index());  // where it is stored is not worth registers before it is
       const int pair = thread % 4;
       const int half = thread / warpgroup - 2;
-      const Row target = block_rows(params, item.index).row(thread % warpgroup / 32 * 16 + thread % 32 / 4 + 8 * r);
-      unsigned char* to = output_row(params, target) + (half * value_columns + pair * 8) * 2;
+      const int target = thread % warpgroup / 32 * 16 + thread % 32 / 4 + 8 * r;
+      const bool padding = work.rows(item).padding(target);
+      if constexpr (Work::has_partials) {
+        if (item.partial()) {
+          float* to = work.partial_output(item, target) + half * value_columns + pair * 2;
+          KW_UNROLL
+          for (int j = 0; j < value_columns / 8; ++j) {
+            const float* values = &output[j / 16][j % 16 * 4 + 2 * r];
+            const float low = factor == 0.0f ? 0.0f : values[0] * factor;
+            const float high = factor == 0.0f ? 0.0f : values[1] * factor;
+            if (!padding) store_vector(to + j * 8, Vec8{{__builtin_bit_cast(u32, low), __builtin_bit_cast(u32, high)}});
+          }
+          continue;
+        }
+      }
+      unsigned char* to = work.rows(item).output(target) + (half * value_columns + pair * 8) * 2;
       KW_UNROLL
       for (int j = 0; j < value_columns / 32; ++j) {
         u32 mine[4];
@@ -94,7 +109,7 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
           mine[g] = factor == 0.0f ? 0u : pack_bf16(values[0] * factor, values[1] * factor);
         }
         const Vec16 group = whole_group(mine, pair);
-        if (!target.padding) store_vector(to + j * 64, group);
+        if (!padding) store_vector(to + j * 64, group);
       }
     }
     mbarrier_arrive(shared.taken(handed % slots));
@@ -102,4 +117,4 @@ KW_INLINE void accumulate(const PrefillParams& params, const Shared& shared, int
   }
 }
 
-}  // namespace kw::sparse_mla
+}  // namespace kw::mla

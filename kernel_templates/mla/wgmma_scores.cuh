@@ -9,27 +9,20 @@
 #include "common/types.cuh"
 #include "common/warp.cuh"
 #include "common/wgmma.cuh"
-#include "sparse_mla/prefill_rows.cuh"
-#include "sparse_mla/prefill_softmax.cuh"
-#include "sparse_mla/wgmma_queue.cuh"
-#include "sparse_mla/wgmma_shared.cuh"
+#include "mla/softmax.cuh"
+#include "mla/wgmma_queue.cuh"
+#include "mla/wgmma_shared.cuh"
 
-namespace kw::sparse_mla {
+namespace kw::mla {
 
 /// What a thread of the scoring warpgroup holds of Q: rows `row` and `row` + 8 of the block.
 struct QueryRegisters {
   u32 step[register_panels * 4][4];
 };
 
-/// The query of a row; of the block's first row where it is padding, whose scores nobody looks at.
-KW_INLINE const unsigned char* query_row_or_first(const PrefillParams& params, const BlockRows& block, int r) {
-  const Row row = block.row(r);
-  return query_row(params, row.padding ? block.row(0) : row);
-}
-
-KW_INLINE void load_query(const PrefillParams& params, const BlockRows& block, const Shared& shared, int row, int pair,
-                          QueryRegisters& query) {
-  const unsigned char* rows[2] = {query_row_or_first(params, block, row), query_row_or_first(params, block, row + 8)};
+template <class Rows>
+KW_INLINE void load_query(const Rows& block, const Shared& shared, int row, int pair, QueryRegisters& query) {
+  const unsigned char* rows[2] = {block.query(row), block.query(row + 8)};
   KW_UNROLL
   for (int s = 0; s < register_panels * 4; ++s) {
     KW_UNROLL
@@ -43,7 +36,7 @@ KW_INLINE void load_query(const PrefillParams& params, const BlockRows& block, c
   for (int i = 0; i < block_m * 8 / warpgroup; ++i) {
     const int r = (i * warpgroup + thread) / 8;
     const int piece = thread % 8;
-    const unsigned char* from = query_row_or_first(params, block, r);
+    const unsigned char* from = block.query(r);
     KW_UNROLL
     for (int p = 0; p < shared_panels; ++p) {
       const Vec16 value = load_vector<Vec16>(from + (register_panels + p) * 128 + piece * 16);
@@ -54,7 +47,7 @@ KW_INLINE void load_query(const PrefillParams& params, const BlockRows& block, c
   named_barrier_sync(scores_barrier, warpgroup);
 }
 
-constexpr int steps = layout.chunks / 2;  // of 16 columns of Q and K
+constexpr int steps = panels * 4;  // of 16 columns of Q and K
 constexpr int chains = 4;
 static_assert(steps % chains == 0);
 using Products = float[block_n / 2];
@@ -102,6 +95,7 @@ struct TileOwners {
 };
 
 /// What the scores begin with: minus infinity where the row's token does not own the key, else minus the reference.
+template <class Work>
 KW_INLINE void begin_scores(const TileOwners& owners, const RunningRows& running, Products& scores) {
   Vec8 own[block_n / 8];
   u32 all = ~0u;
@@ -110,12 +104,12 @@ KW_INLINE void begin_scores(const TileOwners& owners, const RunningRows& running
     own[j] = owners.of(j);
     all &= own[j].word[0] & own[j].word[1];
   }
-  // Per token a slot is seldom empty, and a whole tile is the usual case.
-  const bool masked = !per_token || any_lane(all == 0);
+  // With one token a slot is seldom empty, and a whole tile is the usual case.
+  const bool masked = !Work::one_token || any_lane(all == 0);
   KW_UNROLL
   for (int i = 0; i < block_n / 2; ++i) scores[i] = -running.reference[i / 2 % 2];
   if (!masked) return;
-  constexpr int tokens = layout.heads_per_block % 16 == 0 ? 1 : 2;  // of a thread's two rows
+  constexpr int tokens = Work::token_has_16_rows ? 1 : 2;  // of a thread's two rows
   KW_UNROLL
   for (int j = 0; j < block_n / 8; ++j) {
     KW_UNROLL
@@ -171,8 +165,8 @@ KW_INLINE void tile_maximum(const Products& scores, float (&tile_max)[2]) {
 /// Softmax of a finished tile of scores: P into the slot, and the factor that O is to be multiplied by before it is added. P is computed
 /// before it is known whether the reference stays: nearly always it does.
 template <typename Between>
-KW_INLINE void finish_tile(const Between& between, const Shared& shared, const TileOwners& owners, const RingPlace<slots>& slot, int warp, int row, int pair,
-                           Products& scores, RunningRows& running) {
+KW_INLINE void finish_tile(const Between& between, const Shared& shared, const TileOwners& owners, const RingPlace<slots>& slot, int warp,
+                           int row, int pair, Products& scores, RunningRows& running) {
   u32 packed[2][block_n / 8];
   float sum[2];
   float tile_max[2];
@@ -227,20 +221,21 @@ KW_INLINE void finish_tile(const Between& between, const Shared& shared, const T
   }
 }
 
-KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
+template <class Work>
+KW_INLINE void score(const Work& work, const Shared& shared) {
   const int warp = warp_id() % 4;
   const int row = warp * 16 + lane_id() / 4;
   const int pair = lane_id() % 4;
-  const float scale_log2 = params.sm_scale * log2_e;
+  const float scale_log2 = work.sm_scale() * log2_e;
   RingPlace<stages> ring;  // the stage whose products are started next
   RingPlace<slots> slot;
-  WorkQueue queue(params, shared);
+  WorkQueue<typename Work::Item> queue(shared);
   for (;;) {
-    const WorkItem item = queue.next();
-    if (item.index == WorkItem::none) return;
+    const typename Work::Item item = queue.next();
+    if (item.none()) return;
     const int tiles = static_cast<int>(item.tiles());
     QueryRegisters query;
-    load_query(params, block_rows(params, item.index), shared, row, pair, query);
+    load_query(work.rows(item), shared, row, pair, query);
     RunningRows running;
     if constexpr (x_early) {
       Products even;
@@ -251,12 +246,11 @@ KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
       start_chain<0>(shared, matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(ring.slot)), query, even);
       for (int t = 0; t < tiles; ++t) {
         const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(ring.slot));
-        const TileOwners owners{shared.owners(ring.slot) + pair * 2,
-                                {1u << BlockRows::token_in_group(row), 1u << BlockRows::token_in_group(row + 8)}};
+        const TileOwners owners{shared.owners(ring.slot) + pair * 2, {work.owner_bit(item, row), work.owner_bit(item, row + 8)}};
         async_proxy_fence();  // P of the tile before
         wgmma_wait<0>();
         start_chain<1>(shared, keys, query, odd);
-        begin_scores(owners, running, scores);
+        begin_scores<Work>(owners, running, scores);
         add_scaled(scores, even, scale_log2);
         start_chain<2>(shared, keys, query, even);
         wgmma_wait<1>();
@@ -270,50 +264,52 @@ KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
         add_scaled(scores, odd, scale_log2);
         const u32 done = ring.slot;
         ring.next();
-        finish_tile([&] {
-          const bool more = t + 1 < tiles;
-          if (more) mbarrier_wait(shared.full(ring.slot), ring.round);
-          async_proxy_fence();
-          start_chain<0>(shared, matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(more ? ring.slot : done)), query, even);
-        }, shared, owners, slot, warp, row, pair, scores, running);
+        finish_tile(
+            [&] {
+              const bool more = t + 1 < tiles;
+              if (more) mbarrier_wait(shared.full(ring.slot), ring.round);
+              async_proxy_fence();
+              start_chain<0>(shared, matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(more ? ring.slot : done)), query,
+                             even);
+            },
+            shared, owners, slot, warp, row, pair, scores, running);
         mbarrier_arrive(shared.free(done));
         slot.next();
       }
       wgmma_wait<0>();
     } else {
-    for (int t = 0; t < tiles; ++t) {
-      Products even;
-      Products odd;
-      Products scores;
-      mbarrier_wait(shared.full(ring.slot), ring.round);
-      async_proxy_fence();  // the stage's rows, and P of the tile before
-      const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(ring.slot));
-      start_chain<0>(shared, keys, query, even);
-      start_chain<1>(shared, keys, query, odd);
-      // Beside the products: the mask and the reference are what the scores begin with.
-      const TileOwners owners{shared.owners(ring.slot) + pair * 2,
-                              {1u << BlockRows::token_in_group(row), 1u << BlockRows::token_in_group(row + 8)}};
-      begin_scores(owners, running, scores);
-      wgmma_wait<1>();
-      if (x_hand == 1 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
-      add_scaled(scores, even, scale_log2);
-      start_chain<2>(shared, keys, query, even);
-      wgmma_wait<1>();
-      // The tile before is handed on when half of the products are through: its P V then fills the tensor cores during this softmax more
-      // than beside the products.
-      if (x_hand == 2 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
-      add_scaled(scores, odd, scale_log2);
-      start_chain<3>(shared, keys, query, odd);
-      wgmma_wait<1>();
-      if (x_hand == 3 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
-      add_scaled(scores, even, scale_log2);
-      wgmma_wait<0>();
-      add_scaled(scores, odd, scale_log2);
-      finish_tile([] {}, shared, owners, slot, warp, row, pair, scores, running);
-      mbarrier_arrive(shared.free(ring.slot));
-      ring.next();
-      slot.next();
-    }
+      for (int t = 0; t < tiles; ++t) {
+        Products even;
+        Products odd;
+        Products scores;
+        mbarrier_wait(shared.full(ring.slot), ring.round);
+        async_proxy_fence();  // the stage's rows, and P of the tile before
+        const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(ring.slot));
+        start_chain<0>(shared, keys, query, even);
+        start_chain<1>(shared, keys, query, odd);
+        // Beside the products: the mask and the reference are what the scores begin with.
+        const TileOwners owners{shared.owners(ring.slot) + pair * 2, {work.owner_bit(item, row), work.owner_bit(item, row + 8)}};
+        begin_scores<Work>(owners, running, scores);
+        wgmma_wait<1>();
+        if (x_hand == 1 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
+        add_scaled(scores, even, scale_log2);
+        start_chain<2>(shared, keys, query, even);
+        wgmma_wait<1>();
+        // The tile before is handed on when half of the products are through: its P V then fills the tensor cores during this softmax more
+        // than beside the products.
+        if (x_hand == 2 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
+        add_scaled(scores, odd, scale_log2);
+        start_chain<3>(shared, keys, query, odd);
+        wgmma_wait<1>();
+        if (x_hand == 3 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
+        add_scaled(scores, even, scale_log2);
+        wgmma_wait<0>();
+        add_scaled(scores, odd, scale_log2);
+        finish_tile([] {}, shared, owners, slot, warp, row, pair, scores, running);
+        mbarrier_arrive(shared.free(ring.slot));
+        ring.next();
+        slot.next();
+      }
     }
     if (tiles > 0) {
       async_proxy_fence();
@@ -321,11 +317,10 @@ KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
     }
     // The last slot of a block carries what the output is multiplied by; 0 for rows without a key.
     mbarrier_wait(shared.taken(slot.slot), slot.round ^ 1u);
-    const BlockRows block = block_rows(params, item.index);
     KW_UNROLL
     for (int r = 0; r < 2; ++r) {
       const float sum = reduce_lanes<4>(running.sum[r], [](float a, float b) { return a + b; });
-      const RowScale scale = finish_row(params, block.row(row + 8 * r), running.reference[r], sum, running.largest[r], pair == 0);
+      const RowScale scale = work.finish(item, row + 8 * r, running.reference[r], sum, running.largest[r], pair == 0);
       if (pair == 0) shared.factors(slot.slot)[row + 8 * r] = scale.empty ? 0.0f : scale.factor;
     }
     mbarrier_arrive(shared.ready(slot.slot));
@@ -333,4 +328,4 @@ KW_INLINE void score(const PrefillParams& params, const Shared& shared) {
   }
 }
 
-}  // namespace kw::sparse_mla
+}  // namespace kw::mla

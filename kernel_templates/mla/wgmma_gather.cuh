@@ -5,41 +5,40 @@
 #include "common/mbarrier.cuh"
 #include "common/types.cuh"
 #include "common/warp.cuh"
-#include "sparse_mla/prefill_keys.cuh"
-#include "sparse_mla/wgmma_queue.cuh"
-#include "sparse_mla/wgmma_shared.cuh"
+#include "mla/wgmma_queue.cuh"
+#include "mla/wgmma_shared.cuh"
 
-namespace kw::sparse_mla {
+namespace kw::mla {
 
 /// Eight threads a row, each a 16-byte piece of every panel: a warp's copy reads whole 128-byte lines of four rows.
-KW_INLINE void gather(const PrefillParams& params, const Shared& shared) {
+template <class Work>
+KW_INLINE void gather(const Work& work, const Shared& shared) {
   constexpr int rows_at_once = warpgroup / 8;
   constexpr int rows = block_n / rows_at_once;  // of a thread
   RingPlace<stages> ring;
-  WorkQueue queue(params, shared);
-  if (warp_id() == 0) queue.take_first();
+  WorkQueue<typename Work::Item> queue(shared);
+  if (warp_id() == 0) queue.put_first(work.first());
   for (;;) {
-    const WorkItem item = queue.next();
-    if (item.index == WorkItem::none) return;
-    if (warp_id() == 0) queue.take_another();
+    const typename Work::Item item = queue.next();
+    if (item.none()) return;
+    if (warp_id() == 0) queue.put_another(work.after(item));
     const int thread = static_cast<int>(reread_thread_index()) % warpgroup;
     const int piece = thread % 8;
     const int row = thread / 8;                                                // and every 16th after it
     const u32 place = static_cast<u32>(row * 128 + (piece ^ (row % 8)) * 16);  // the same swizzle for all: 16 is a multiple of 8
-    KeyList list = key_list(params, block_rows(params, item.index));
-    list.count = static_cast<int>(item.slots);
+    typename Work::Keys list = work.keys(item);
     list.skip(row);
-    Key keys[rows];
+    typename Work::Key keys[rows];
     KW_UNROLL
     for (int r = 0; r < rows; ++r) keys[r] = list.key(r * rows_at_once);
-    while (list.count + row > 0) {  // the same for all threads
+    while (list.left() + row > 0) {  // the same for all threads
       mbarrier_wait(shared.free(ring.slot), ring.round ^ 1u);
       const SharedAddress stage = shared.stage(ring.slot) + place;
       KW_UNROLL
       for (int r = 0; r < rows; ++r) {
         const bool owned = keys[r].owners != 0;
         if (piece == 0) shared.owners(ring.slot)[row + r * rows_at_once] = keys[r].owners;
-        const unsigned char* from = key_row(params, owned ? keys[r].row : 0) + piece * 16;
+        const unsigned char* from = work.key_row(owned ? keys[r].row : 0) + piece * 16;
         const u32 bytes = owned ? 16u : 0u;
         KW_UNROLL
         for (int p = 0; p < panels; ++p)
@@ -55,4 +54,4 @@ KW_INLINE void gather(const PrefillParams& params, const Shared& shared) {
   }
 }
 
-}  // namespace kw::sparse_mla
+}  // namespace kw::mla
