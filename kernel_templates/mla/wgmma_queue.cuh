@@ -8,7 +8,7 @@
 
 namespace kw::mla {
 
-/// Pieces of work in order, in slots of shared memory. One warp of the gathering warpgroup puts, one item ahead; every warp reads. An
+/// Pieces of work in order, in slots of shared memory. One warp puts, one item ahead; every warp reads. An
 /// item's number of tiles is `tiles()`; `none()` says that there is no more work.
 template <class Item>
 class WorkQueue {

@@ -3,6 +3,7 @@
 
 #include "common/barrier.cuh"
 #include "common/bf16.cuh"
+#include "common/cp_async.cuh"
 #include "common/math.cuh"
 #include "common/mbarrier.cuh"
 #include "common/stmatrix.cuh"
@@ -20,29 +21,27 @@ struct QueryRegisters {
   u32 step[register_panels * 4][4];
 };
 
+/// All reads are on their way before one is waited for: Q is as far away as memory.
 template <class Rows>
 KW_INLINE void load_query(const Rows& block, const Shared& shared, int row, int pair, QueryRegisters& query) {
+  named_barrier_sync(scores_barrier, warpgroup);  // all warps are past the products that read the shared panels before
+  const int thread = static_cast<int>(threadIdx.x) % warpgroup;
+  const int piece = thread % 8;
+  KW_UNROLL_BY(1)
+  for (int r = thread / 8; r < block_m; r += warpgroup / 8) {
+    const unsigned char* from = block.query(r) + register_panels * 128 + piece * 16;
+    const SharedAddress to = shared.query() + static_cast<u32>(r * 128 + (piece ^ (r % 8)) * 16);
+    KW_UNROLL
+    for (int p = 0; p < shared_panels; ++p) cp_async_16(to + static_cast<u32>(p * query_panel_bytes), from + p * 128, 16);
+  }
+  cp_async_commit();
   const unsigned char* rows[2] = {block.query(row), block.query(row + 8)};
   KW_UNROLL
   for (int s = 0; s < register_panels * 4; ++s) {
     KW_UNROLL
     for (int e = 0; e < 4; ++e) query.step[s][e] = *reinterpret_cast<const u32*>(rows[e % 2] + s * 32 + e / 2 * 16 + pair * 4);
   }
-  // All warps are past the products that read the shared panels before.
-  named_barrier_sync(scores_barrier, warpgroup);
-  unsigned char* panel = shared.bytes + layout.query_offset;
-  const int thread = static_cast<int>(threadIdx.x) % warpgroup;
-  KW_UNROLL_BY(1)
-  for (int i = 0; i < block_m * 8 / warpgroup; ++i) {
-    const int r = (i * warpgroup + thread) / 8;
-    const int piece = thread % 8;
-    const unsigned char* from = block.query(r);
-    KW_UNROLL
-    for (int p = 0; p < shared_panels; ++p) {
-      const Vec16 value = load_vector<Vec16>(from + (register_panels + p) * 128 + piece * 16);
-      store_vector(panel + p * query_panel_bytes + r * 128 + (piece ^ (r % 8)) * 16, value);
-    }
-  }
+  cp_async_wait<0>();
   async_proxy_fence();
   named_barrier_sync(scores_barrier, warpgroup);
 }
@@ -119,17 +118,6 @@ KW_INLINE void begin_scores(const TileOwners& owners, const RunningRows& running
   }
 }
 
-KW_INLINE float exp2_poly(float x) {
-  x = max_number(x, -126.0f);
-  const float shifted = x + 12582912.0f;
-  const float f = x - (shifted - 12582912.0f);
-  float p = fused_multiply_add(f, 0.0096181291f, 0.0555041087f);
-  p = fused_multiply_add(p, f, 0.2402265069f);
-  p = fused_multiply_add(p, f, 0.6931471806f);
-  p = fused_multiply_add(p, f, 1.0f);
-  return __builtin_bit_cast(float, __builtin_bit_cast(u32, p) + (__builtin_bit_cast(u32, shifted) << 23));
-}
-
 /// P of the thread's scores, rounded in pairs, and its sums before rounding.
 KW_INLINE void exponentials(const Products& scores, u32 (&packed)[2][block_n / 8], float (&sum)[2]) {
   KW_UNROLL
@@ -137,7 +125,7 @@ KW_INLINE void exponentials(const Products& scores, u32 (&packed)[2][block_n / 8
     sum[r] = 0.0f;
     KW_UNROLL
     for (int j = 0; j < block_n / 8; ++j) {
-      const float low = x_poly > 0 && j % x_poly == 0 ? exp2_poly(scores[j * 4 + 2 * r]) : exp2_approx(scores[j * 4 + 2 * r]);
+      const float low = exp2_approx(scores[j * 4 + 2 * r]);
       const float high = exp2_approx(scores[j * 4 + 2 * r + 1]);
       sum[r] += low + high;
       packed[r][j] = pack_bf16(low, high);
@@ -164,15 +152,13 @@ KW_INLINE void tile_maximum(const Products& scores, float (&tile_max)[2]) {
 
 /// Softmax of a finished tile of scores: P into the slot, and the factor that O is to be multiplied by before it is added. P is computed
 /// before it is known whether the reference stays: nearly always it does.
-template <typename Between>
-KW_INLINE void finish_tile(const Between& between, const Shared& shared, const TileOwners& owners, const RingPlace<slots>& slot, int warp,
-                           int row, int pair, Products& scores, RunningRows& running) {
+KW_INLINE void finish_tile(const Shared& shared, const TileOwners& owners, const RingPlace<slots>& slot, int warp, int row, int pair,
+                           Products& scores, RunningRows& running) {
   u32 packed[2][block_n / 8];
   float sum[2];
   float tile_max[2];
   float factor[2] = {1.0f, 1.0f};
   exponentials(scores, packed, sum);
-  between();
   tile_maximum(scores, tile_max);
   const bool again = tile_max[0] > running.limit[0] || tile_max[1] > running.limit[1] || sum[0] != sum[0] || sum[1] != sum[1];
   if (any_lane(again)) {
@@ -237,79 +223,35 @@ KW_INLINE void score(const Work& work, const Shared& shared) {
     QueryRegisters query;
     load_query(work.rows(item), shared, row, pair, query);
     RunningRows running;
-    if constexpr (x_early) {
+    for (int t = 0; t < tiles; ++t) {
       Products even;
       Products odd;
       Products scores;
-      if (tiles > 0) mbarrier_wait(shared.full(ring.slot), ring.round);
-      async_proxy_fence();
-      start_chain<0>(shared, matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(ring.slot)), query, even);
-      for (int t = 0; t < tiles; ++t) {
-        const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(ring.slot));
-        const TileOwners owners{shared.owners(ring.slot) + pair * 2, {work.owner_bit(item, row), work.owner_bit(item, row + 8)}};
-        async_proxy_fence();  // P of the tile before
-        wgmma_wait<0>();
-        start_chain<1>(shared, keys, query, odd);
-        begin_scores<Work>(owners, running, scores);
-        add_scaled(scores, even, scale_log2);
-        start_chain<2>(shared, keys, query, even);
-        wgmma_wait<1>();
-        if (x_hand == 2 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
-        add_scaled(scores, odd, scale_log2);
-        start_chain<3>(shared, keys, query, odd);
-        wgmma_wait<1>();
-        if (x_hand == 3 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
-        add_scaled(scores, even, scale_log2);
-        wgmma_wait<0>();
-        add_scaled(scores, odd, scale_log2);
-        const u32 done = ring.slot;
-        ring.next();
-        finish_tile(
-            [&] {
-              const bool more = t + 1 < tiles;
-              if (more) mbarrier_wait(shared.full(ring.slot), ring.round);
-              async_proxy_fence();
-              start_chain<0>(shared, matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(more ? ring.slot : done)), query,
-                             even);
-            },
-            shared, owners, slot, warp, row, pair, scores, running);
-        mbarrier_arrive(shared.free(done));
-        slot.next();
-      }
+      mbarrier_wait(shared.full(ring.slot), ring.round);
+      async_proxy_fence();  // the stage's rows, and P of the tile before
+      const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(ring.slot));
+      start_chain<0>(shared, keys, query, even);
+      start_chain<1>(shared, keys, query, odd);
+      // Beside the products: the mask and the reference are what the scores begin with.
+      const TileOwners owners{shared.owners(ring.slot) + pair * 2, {work.owner_bit(item, row), work.owner_bit(item, row + 8)}};
+      begin_scores<Work>(owners, running, scores);
+      wgmma_wait<1>();
+      add_scaled(scores, even, scale_log2);
+      start_chain<2>(shared, keys, query, even);
+      wgmma_wait<1>();
+      // The tile before is handed on when half of the products are through: its P V then fills the tensor cores during this softmax more
+      // than beside the products.
+      if (t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
+      add_scaled(scores, odd, scale_log2);
+      start_chain<3>(shared, keys, query, odd);
+      wgmma_wait<1>();
+      add_scaled(scores, even, scale_log2);
       wgmma_wait<0>();
-    } else {
-      for (int t = 0; t < tiles; ++t) {
-        Products even;
-        Products odd;
-        Products scores;
-        mbarrier_wait(shared.full(ring.slot), ring.round);
-        async_proxy_fence();  // the stage's rows, and P of the tile before
-        const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(ring.slot));
-        start_chain<0>(shared, keys, query, even);
-        start_chain<1>(shared, keys, query, odd);
-        // Beside the products: the mask and the reference are what the scores begin with.
-        const TileOwners owners{shared.owners(ring.slot) + pair * 2, {work.owner_bit(item, row), work.owner_bit(item, row + 8)}};
-        begin_scores<Work>(owners, running, scores);
-        wgmma_wait<1>();
-        if (x_hand == 1 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
-        add_scaled(scores, even, scale_log2);
-        start_chain<2>(shared, keys, query, even);
-        wgmma_wait<1>();
-        // The tile before is handed on when half of the products are through: its P V then fills the tensor cores during this softmax more
-        // than beside the products.
-        if (x_hand == 2 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
-        add_scaled(scores, odd, scale_log2);
-        start_chain<3>(shared, keys, query, odd);
-        wgmma_wait<1>();
-        if (x_hand == 3 && t > 0) mbarrier_arrive(shared.ready(slot.slot ^ 1u));
-        add_scaled(scores, even, scale_log2);
-        wgmma_wait<0>();
-        add_scaled(scores, odd, scale_log2);
-        finish_tile([] {}, shared, owners, slot, warp, row, pair, scores, running);
-        mbarrier_arrive(shared.free(ring.slot));
-        ring.next();
-        slot.next();
-      }
+      add_scaled(scores, odd, scale_log2);
+      finish_tile(shared, owners, slot, warp, row, pair, scores, running);
+      mbarrier_arrive(shared.free(ring.slot));
+      ring.next();
+      slot.next();
     }
     if (tiles > 0) {
       async_proxy_fence();

@@ -32,10 +32,6 @@ constexpr int value_columns = d_v / 2;     // of one values warpgroup
 constexpr float rescale_threshold = 8.0f;  // in base 2
 constexpr int scores_barrier = 1;          // named barrier of the scoring warpgroup
 constexpr int work_slots = wgmma_work_slots;
-constexpr int x_pv = 128;
-constexpr bool x_early = false;
-constexpr int x_hand = 2;
-constexpr int x_poly = 0;
 
 // Registers a thread: 128 at launch, moved to where the accumulators and Q are. 32 + 160 + 2 · 160 = 4 · 128.
 constexpr u32 gather_registers = 32;
