@@ -3,7 +3,6 @@
 
 #include "common/bf16.cuh"
 #include "common/mbarrier.cuh"
-#include "common/prefetch.cuh"
 #include "common/types.cuh"
 #include "common/warp.cuh"
 #include "common/wgmma.cuh"
@@ -25,29 +24,15 @@ KW_INLINE Vec16 whole_group(const u32 (&mine)[4], int lane_in_row) {
   return upper ? Vec16{{c, d, high[0], high[1]}} : Vec16{{low[0], low[1], c, d}};
 }
 
-/// Puts the item behind `item`, and brings its Q into the L2 cache: both are chains of reads, and the values groups have nothing to do
-/// before an item's first P. By a whole warp.
-template <class Work>
-KW_INLINE void put_another(const Work& work, const typename Work::Item& item, const WorkQueue<typename Work::Item>& queue) {
-  const typename Work::Item another = work.after(item);
-  queue.put_another(another);
-  if (another.none()) return;
-  constexpr int lines = panels;  // of 128 bytes
-  for (int i = lane_id(); i < block_m * lines; i += 32) prefetch_to_l2(work.rows(another).query(i / lines) + i % lines * 128);
-}
-
 template <class Work>
 KW_INLINE void accumulate(const Work& work, const Shared& shared, int half) {
   const int own_row = warp_id() % 4 * 16 + lane_id() / 4;
   RingPlace<stages> ring;
   u32 handed = 0;  // times that a slot of P was handed over
   WorkQueue<typename Work::Item> queue(shared);
-  const bool puts = warp_id() == 2 * warpgroup / 32;
-  if (puts) queue.put_first(work.first());
   for (;;) {
     const typename Work::Item item = queue.next();
     if (item.none()) return;
-    if (puts) put_another(work, item, queue);
     float output[2][value_columns / 4];  // 128 columns each: one product of 256 is not offered below 154 registers at launch
     bool begun = false;
     KW_UNROLL_BY(1)
