@@ -16,7 +16,7 @@ using gpu::kDevice;
 
 namespace {
 
-constexpr std::array kHopperTiles = {"wgmma:m64n32s5w16", "wgmma:m64n48s3w16"};
+constexpr std::array kHopperTiles = {"wgmma:m64n48s3w16", "wgmma:m64n32s4w16"};
 
 bool is_hopper(const Runtime& runtime) {
   return runtime.device(kDevice)->target.name() == "sm_90a";

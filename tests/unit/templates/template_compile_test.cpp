@@ -96,7 +96,7 @@ void check_target(const char* name) {
   check(kDecode, Specialisation{}.set("heads", 16), "");
   check(kCombine, {}, "");
   if (target.name() == "sm_90a") {
-    for (const int d_qk : {512, 576}) check(kPrefill, prefill(8, d_qk), "wgmma:m64n32s5w16");
+    for (const int d_qk : {512, 576}) check(kPrefill, prefill(8, d_qk), "wgmma:m64n48s3w16");
   }
 }
 
