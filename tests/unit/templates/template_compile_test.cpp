@@ -96,7 +96,13 @@ void check_target(const char* name) {
   check(kDecode, Specialisation{}.set("heads", 16), "");
   check(kCombine, {}, "");
   if (target.name() == "sm_90a") {
-    for (const int d_qk : {512, 576}) check(kPrefill, prefill(8, d_qk), "wgmma:m64n48s3w16");
+    for (const char* tile : {"wgmma:m64n48s3w16", "wgmma:m64n32s4w16"}) {
+      for (const int d_qk : {512, 576}) check(kPrefill, prefill(8, d_qk), tile);
+      check(kPrefill, prefill(1).set("heads", 64), tile);  // rows of one token
+      check(kPrefill, prefill(8).set("heads", 40), tile);  // several head tiles
+      check(kDecode, Specialisation{}.set("heads", 128), tile);
+      check(kDecode, Specialisation{}.set("heads", 9).set("query_tokens", 8), tile);
+    }
   }
 }
 
@@ -157,7 +163,7 @@ TEST_CASE("template compile: the whole fall-back order of paged MLA decode build
   const Target target = *Target::parse("sm_90a");
   const auto items = runtime.warm(WarmRequest{kDecode, specialisation, target, std::nullopt, true});
   REQUIRE_MESSAGE(items, (items ? "" : items.error().text()));
-  CHECK(items->size() == 9);
+  CHECK(items->size() == 11);
   for (const WarmedItem& item : *items) {
     check_no_spills(item, specialisation, target);
     // So many blocks are resident at once.
