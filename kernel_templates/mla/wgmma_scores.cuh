@@ -81,9 +81,9 @@ KW_INLINE void add_scaled(Products& scores, const Products& products, float scal
 /// A thread's two rows of the running softmax. A score is kept relative to `reference`, a maximum of some time ago.
 struct RunningRows {
   float reference[2] = {};
-  float limit[2] = {-infinity, -infinity};  // a score above it moves the reference: any, until the row has met a key
-  float largest[2] = {-infinity, -infinity};
-  float sum[2] = {};  // over this thread's keys
+  float limit[2] = {-infinity, -infinity};    // a score above it moves the reference: any, until the row has met a key
+  float largest[2] = {-infinity, -infinity};  // of this thread's keys
+  float sum[2] = {};                          // likewise
 };
 
 /// What the thread owns of the tile's mask: element i of `scores` is key i / 4 * 8 + pair * 2 + i % 2, row i / 2 % 2.
@@ -133,6 +133,7 @@ KW_INLINE void exponentials(const Products& scores, u32 (&packed)[2][block_n / 8
   }
 }
 
+/// Of this thread's scores.
 KW_INLINE void tile_maximum(const Products& scores, float (&tile_max)[2]) {
   KW_UNROLL
   for (int r = 0; r < 2; ++r) {
@@ -146,8 +147,6 @@ KW_INLINE void tile_maximum(const Products& scores, float (&tile_max)[2]) {
     KW_UNROLL
     for (int j = 1; j < block_n / 16; ++j) tile_max[r] = max_number(tile_max[r], of_pairs[j]);
   }
-  KW_UNROLL
-  for (int r = 0; r < 2; ++r) tile_max[r] = reduce_lanes<4>(tile_max[r], [](float a, float b) { return max_number(a, b); });
 }
 
 /// Softmax of a finished tile of scores: P into the slot, and the factor that O is to be multiplied by before it is added. P is computed
@@ -171,6 +170,8 @@ KW_INLINE void finish_tile(const Shared& shared, const TileOwners& owners, const
         if ((own.word[e % 2] & owners.bit[e / 2]) == 0) scores[j * 4 + e] = -infinity;
       }
     }
+    KW_UNROLL
+    for (int r = 0; r < 2; ++r) tile_max[r] = reduce_lanes<4>(tile_max[r], [](float a, float b) { return max_number(a, b); });
     KW_UNROLL
     for (int r = 0; r < 2; ++r) {
       if (!(tile_max[r] > running.limit[r])) continue;
@@ -262,7 +263,8 @@ KW_INLINE void score(const Work& work, const Shared& shared) {
     KW_UNROLL
     for (int r = 0; r < 2; ++r) {
       const float sum = reduce_lanes<4>(running.sum[r], [](float a, float b) { return a + b; });
-      const RowScale scale = work.finish(item, row + 8 * r, running.reference[r], sum, running.largest[r], pair == 0);
+      const float largest = reduce_lanes<4>(running.largest[r], [](float a, float b) { return max_number(a, b); });
+      const RowScale scale = work.finish(item, row + 8 * r, running.reference[r], sum, largest, pair == 0);
       if (pair == 0) shared.factors(slot.slot)[row + 8 * r] = scale.empty ? 0.0f : scale.factor;
     }
     mbarrier_arrive(shared.ready(slot.slot));
