@@ -108,7 +108,9 @@ TEST_CASE("union build on host: positions in several windows, beside sets") {
 }
 
 TEST_CASE("union build on host: the wide one, positions in several windows, beside sets") {
-  for (const int group_size : {2, 8, 16}) check_union("sparse_mla/union_build_wide", "portable:m4n16s1w8", group_size);
+  for (const char* tile : {"portable:m4n16s1w8", "portable:m4n16s2w8"}) {
+    for (const int group_size : {2, 8, 16}) check_union("sparse_mla/union_build_wide", tile, group_size);
+  }
 }
 
 }  // namespace kernwright
