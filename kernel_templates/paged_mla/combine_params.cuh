@@ -5,6 +5,8 @@
 
 namespace kw::paged_mla {
 
+inline constexpr int largest_slices = 32;  // of 16 columns, 64 bytes, each
+
 struct CombineParams {
   Sequences sequences;
   void* out;   // [batch, query_tokens, heads, 512] bf16
@@ -16,6 +18,7 @@ struct CombineParams {
   int tile_rows;  // block_m of the attention's tile
   int tile_keys;  // block_n
   int shares;
+  int slices;  // blocks a row: a power of two up to largest_slices
 };
 
 }  // namespace kw::paged_mla

@@ -21,8 +21,10 @@ namespace {
 using kw::paged_mla::CombineParams;
 using kw::paged_mla::DecodeParams;
 
-/// A split costs a write and a read of 2 KiB a row; 64 keys are 72 KiB to read.
-constexpr int kMinimumKeys = 64;
+/// A split costs a write and a read of 2 KiB a row; 32 keys are 36 KiB to read.
+constexpr int kMinimumKeys = 32;
+/// Of a merge that is cut into slices: what stands on a device of 128 multiprocessors beside the attention.
+constexpr std::int64_t kMergeThreads = 256 * 128;
 constexpr std::int64_t kPartialsOfAShare = 2;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
@@ -66,6 +68,16 @@ struct PagedMlaDecode::State {
     const std::int64_t request = ceil_div(rows(), kTile) * kTile;
     const std::int64_t grid = options.shares ? *options.shares * request : std::max(kTile * multiprocessors, request);
     return kPartialsOfAShare * grid;
+  }
+  /// Blocks a row of the merge: more where the batch has few rows. It depends on nothing that a replay could find changed.
+  [[nodiscard]] int merge_slices(std::int64_t batch) const noexcept {
+    const std::int64_t wanted = kMergeThreads / (batch * rows() * combine->plan().threads);
+    int slices = 1;
+    while (slices * 2 <= std::min<std::int64_t>(wanted, kw::paged_mla::largest_slices)) slices *= 2;
+    return slices;
+  }
+  [[nodiscard]] Grid merge_grid(std::int64_t batch, int slices) const noexcept {
+    return {static_cast<std::uint32_t>(batch * rows() * slices), 1, 1};
   }
   [[nodiscard]] std::uint64_t partial_output_bytes() const noexcept {
     return static_cast<std::uint64_t>(partial_rows()) * kValueColumns * sizeof(float);
@@ -161,7 +173,8 @@ Result<> PagedMlaDecode::run(const PagedMlaDecodeArguments& a, StreamHandle stre
   merge.tile_rows = partition.tile_rows;
   merge.tile_keys = partition.tile_keys;
   merge.shares = partition.shares;
-  return state_->combine->launch(Grid{static_cast<std::uint32_t>(shape->batch * state_->rows()), 1, 1}, merge, stream);
+  merge.slices = state_->merge_slices(shape->batch);
+  return state_->combine->launch(state_->merge_grid(shape->batch, merge.slices), merge, stream);
 }
 
 const PagedMlaDecodeOptions& PagedMlaDecode::options() const noexcept {
@@ -189,7 +202,7 @@ std::vector<PagedMlaDecode::LaunchShape> PagedMlaDecode::launch_shapes(std::int6
   const Partition partition = state_->partition(state_->decode->kernel());
   add(state_->decode->kernel(), partition.grid());
   if (partition.shares > 1) {
-    add(state_->combine->kernel(), Grid{static_cast<std::uint32_t>(batch * state_->rows()), 1, 1});
+    add(state_->combine->kernel(), state_->merge_grid(batch, state_->merge_slices(batch)));
   }
   return shapes;
 }
