@@ -19,15 +19,15 @@ extern "C" __global__ void __launch_bounds__(kw::tile.warps * 32)
   const i64 first = requests[lane] * params.token_stride + (starts.present() ? starts[lane] : 0);
   const i64 pages = (length - 1) / page_size + 1;
   // A cell is a read of a token and, with a table, one that depends on it: several cells' reads are under way at once.
-  constexpr int cells = 4;
+  constexpr int cells = tile.block_n;
   const i64 stride = i64{params.parts} * blockDim.x;
   for (i64 page = part * blockDim.x + threadIdx.x; page < pages; page += stride * cells) {
-    i64 token[cells];
+    decltype(tokens)::Value token[cells];
     i64 id[cells];
     KW_UNROLL
-    for (int c = 0; c < cells; ++c) token[c] = page + c * stride < pages ? tokens[first + (page + c * stride) * page_size] : -1;
+    for (int c = 0; c < cells; ++c) token[c] = page + c * stride < pages ? tokens.once(first + (page + c * stride) * page_size) : -1;
     KW_UNROLL
-    for (int c = 0; c < cells; ++c) id[c] = dense_page(table, token[c]);
+    for (int c = 0; c < cells; ++c) id[c] = page + c * stride < pages ? dense_page(table, token[c]) : 0;
     KW_UNROLL
     for (int c = 0; c < cells; ++c) {
       if (page + c * stride < pages) params.out[lane * params.out_stride + page + c * stride] = static_cast<int>(id[c]);
