@@ -5,7 +5,7 @@
 
 namespace kw {
 
-/// Reads a word of 4 or 8 bytes that no other thread of the block will want: it takes no place in the L1 cache. PTX ISA, Data Movement and
+/// Reads a word of 4 or 8 bytes, here and not where it is first used; it takes no place in the L1 cache. PTX ISA, Data Movement and
 /// Conversion Instructions: ld, .L1::no_allocate.
 template <class Word>
 KW_INLINE Word load_once(const Word* from) {

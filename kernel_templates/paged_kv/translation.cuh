@@ -45,11 +45,14 @@ KW_INLINE i64 dense_id(const PageTable& table, i64 token) {
   return maximum<i64>(table.page(token) * (page_size * multiplier) + offset, 0);
 }
 
-/// The page id of a layer's dense view: dense_id of the page's first token over page_size.
+/// The page id of a layer's dense view, dense_id of the page's first token over page_size: of a physical page, -1 where it is not mapped.
+KW_INLINE i64 dense_page(i64 physical) {
+  return maximum<i64>(physical, 0) * multiplier;
+}
+/// The same of a token in a static pool.
 template <class Token>
-KW_INLINE i64 dense_page(const PageTable& table, Token token) {
-  if (!table.translates()) return maximum(token, Token{0}) / static_cast<Token>(page_size);
-  return maximum<i64>(table.page(token), 0) * multiplier;
+KW_INLINE i64 static_page(Token token) {
+  return maximum(token, Token{0}) / static_cast<Token>(page_size);
 }
 
 template <DType dtype>
@@ -67,7 +70,7 @@ struct Integers {
   using Value = typename IntegerOf<dtype>::Type;
   const void* data;
   KW_INLINE i64 operator[](i64 i) const { return static_cast<const Value*>(data)[i]; }
-  /// Where neighbours of the element are not wanted.
+  /// Of an element that is read once; the read starts here.
   KW_INLINE Value once(i64 i) const { return load_once(static_cast<const Value*>(data) + i); }
   KW_INLINE bool present() const { return data != nullptr; }
 };
