@@ -44,13 +44,12 @@ extern "C" __global__ void __launch_bounds__(kw::tile.warps * 32)
   const i64 lane = blockIdx.x / static_cast<u32>(params.parts);
   const i64 part = blockIdx.x % static_cast<u32>(params.parts);
   const Integers<specialisation.request_dtype> requests{params.requests}, lengths{params.lengths}, starts{params.starts};
-  // Side by side, whatever the length turns out to be.
+  // Side by side: there is no condition between them.
   const i64 length = lengths.once(lane);
   const i64 request = requests.once(lane);
   const i64 start = starts.present() ? starts.once(lane) : 0;
-  if (length <= 0) return;
   const i64 first = request * params.token_stride + start;
-  const i64 pages = (length - 1) / page_size + 1;
+  const i64 pages = length <= 0 ? 0 : (length - 1) / page_size + 1;
   int* out = params.out + lane * params.out_stride;
   if (PageTable{params.v2p, params.virtual_pages}.translates()) {
     write_cells<has_table>(params, first, pages, part, out);
