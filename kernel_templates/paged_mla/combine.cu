@@ -12,7 +12,7 @@
 //   …
 //
 // Each group keeps the largest l_i that it has met and its sums in proportion to 2 to the power of that; then the groups of a warp, and
-// then the warps, are brought to a common one and added. The order of all sums follows from the pieces' number, `slices` and the tile.
+// then the warps, are brought to a common one and added. The order of all sums follows from the pieces' number, slice_bits and the tile.
 // Where a request has one piece only, the attention has written its output.
 #include "common/barrier.cuh"
 #include "common/bf16.cuh"
@@ -33,23 +33,36 @@ constexpr int reads_under_way = 8;
 /// rows, so that the merge of a small batch has started by the time that the attention ends.
 constexpr int resident_blocks = maximum(1, 896 / threads);
 
-/// The shares that a request's tiles fall into.
+/// A request's pieces.
 struct Pieces {
-  u32 first_share;
+  u32 first_share;  // piece i is in share first_share + i
   int count;
-  bool begins_share;  // the request's first tile is also its share's first
+  int begins_share;  // 1: the request's first tile is also its share's first
+  int row;           // of the request
+  i64 output;        // the row's place in params.out, in elements
 
-  /// Piece i is in share first_share + i; all but the first begin where their share does.
-  KW_INLINE i64 slot(int i) const { return partial_slot(first_share + static_cast<u32>(i), i > 0 || begins_share); }
+  /// Its slot. All pieces but the first begin where their share does.
+  KW_INLINE i64 slot(int i) const { return partial_slot(first_share + static_cast<u32>(i), i > 0 || begins_share != 0); }
 };
+static_assert(sizeof(Pieces) <= layout.outputs_offset - layout.pieces_offset);
 
-KW_INLINE Pieces pieces_of(const CombineParams& params, i64 request, u32* scratch) {
+/// Found by one warp and left in shared memory, so that all the divisions lie in front of the barrier, and of what is waited for behind it.
+KW_INLINE Pieces pieces_of(const CombineParams& params, i64 request, int row) {
   const Sequences& sequences = params.sequences;
-  const TilesBefore before = tiles_before_request<tile.warps>(sequences, request, params.tile_keys, scratch);
-  const u32 size = tiles_a_share(sequences, before.total, params.shares, params.tile_keys);
-  const u32 last = before.request + tiles_of(length_of(sequences, request), params.tile_keys) - 1;
-  const u32 first_share = before.request / size;
-  return {first_share, static_cast<int>(last / size - first_share) + 1, before.request % size == 0};
+  Pieces* found = reinterpret_cast<Pieces*>(dynamic_shared() + layout.pieces_offset);
+  const TilesBefore before =
+      tiles_before_request<tile.warps>(sequences, request, params.tile_keys, reinterpret_cast<u32*>(dynamic_shared()));
+  if (threadIdx.x == 0) {
+    const u32 size = tiles_a_share(sequences, before.total, params.shares, params.tile_keys);
+    const u32 last = before.request + tiles_of(length_of(sequences, request), params.tile_keys) - 1;
+    const u32 first_share = before.request / size;
+    const int begins_share = before.request % size == 0 ? 1 : 0;
+    const i64 output =
+        request * params.out_stride_request + row / params.heads * params.out_stride_token + row % params.heads * params.out_stride_head;
+    *found = {first_share, static_cast<int>(last / size - first_share) + 1, begins_share, row, output};
+  }
+  block_sync();
+  return *found;
 }
 
 /// A weighted sum of pieces.
@@ -82,32 +95,37 @@ extern "C" __global__ void __launch_bounds__(kw::paged_mla::threads, kw::paged_m
   using namespace kw;
   using namespace kw::paged_mla;
   if (params.sequences.batch == 0) return;
-  const u32 slices = static_cast<u32>(params.slices);
   const int rows = params.query_tokens * params.heads;
-  const i64 request = blockIdx.x / slices / static_cast<u32>(rows);
-  const int row = static_cast<int>(blockIdx.x / slices % static_cast<u32>(rows));
+  const u32 row_of_batch = blockIdx.x >> params.slice_bits;
+  const i64 request = row_of_batch / static_cast<u32>(rows);
   // Lengths are older than the attention kernel: they may be read while it runs.
-  const Pieces pieces = pieces_of(params, request, reinterpret_cast<u32*>(dynamic_shared()));
+  const Pieces pieces = pieces_of(params, request, static_cast<int>(row_of_batch % static_cast<u32>(rows)));
   wait_for_previous_kernel();
   if (pieces.count == 1) return;
 
-  const int row_tiles = ceil_div(rows, params.tile_rows);
-  const int group_threads = threads_a_row / params.slices;
-  const int groups = threads / group_threads;
-  const int group = static_cast<int>(threadIdx.x) / group_threads;
-  const int column = (static_cast<int>(blockIdx.x % slices) * group_threads + static_cast<int>(threadIdx.x) % group_threads) * columns_a_thread;
+  const int group_bits = row_bits - params.slice_bits;
+  const int group_threads = 1 << group_bits;
+  const int groups = threads >> group_bits;
+  const int group = static_cast<int>(threadIdx.x) >> group_bits;
+  const int slice = static_cast<int>(blockIdx.x) & ((1 << params.slice_bits) - 1);
+  const int column = (slice << group_bits | (static_cast<int>(threadIdx.x) & (group_threads - 1))) * columns_a_thread;
+  const i64 apart = partial_row(partial_slot(static_cast<u32>(groups), true), params.slot_rows, 0);  // of a group's pieces, in rows
   Merge merge;
   for (int first = group; first < pieces.count; first += groups * reads_under_way) {
     Vec16 piece[reads_under_way];
     float logarithm[reads_under_way];
+    const i64 partial = partial_row(pieces.slot(first), params.slot_rows, pieces.row);
+    const float* from = params.partials.out + partial * columns + column;
+    const float* logarithm_from = params.partials.lse + partial;
     KW_UNROLL
     for (int i = 0; i < reads_under_way; ++i) {
-      piece[i] = {};
-      logarithm[i] = -infinity;
-      if (first + i * groups >= pieces.count) continue;
-      const i64 partial = partial_row(pieces.slot(first + i * groups), row_tiles, params.tile_rows, row);
-      piece[i] = load_vector<Vec16>(params.partials.out + partial * columns + column);
-      logarithm[i] = params.partials.lse[partial];
+      const bool present = first + i * groups < pieces.count;
+      piece[i] = present ? load_vector<Vec16>(from) : Vec16{};
+      logarithm[i] = present ? *logarithm_from : -infinity;
+      // Pieces behind the first begin with their shares.
+      const i64 step = i == 0 ? partial_row(pieces.slot(first + groups), params.slot_rows, pieces.row) - partial : apart;
+      from += step * columns;
+      logarithm_from += step;
     }
     float largest = merge.reference;
     KW_UNROLL
@@ -136,9 +154,9 @@ extern "C" __global__ void __launch_bounds__(kw::paged_mla::threads, kw::paged_m
       merge.add(shuffle_xor(merge.sum, lanes), other);
     }
   }
-  // The warps: what is left of a column is `apart` threads apart.
-  const int apart = maximum(group_threads, 32);
-  if (apart < threads) {
+  // The warps: what is left of a column is `pitch` threads apart.
+  const int pitch = maximum(group_threads, 32);
+  if (pitch < threads) {
     PartialMerge* outputs = reinterpret_cast<PartialMerge*>(dynamic_shared() + layout.outputs_offset);
     MergeWeight* weights = reinterpret_cast<MergeWeight*>(dynamic_shared() + layout.weights_offset);
     KW_UNROLL
@@ -147,11 +165,11 @@ extern "C" __global__ void __launch_bounds__(kw::paged_mla::threads, kw::paged_m
     block_sync();
     if (static_cast<int>(threadIdx.x) >= group_threads) return;
     float largest = merge.reference;
-    for (int other = static_cast<int>(threadIdx.x) + apart; other < threads; other += apart) {
+    for (int other = static_cast<int>(threadIdx.x) + pitch; other < threads; other += pitch) {
       largest = max_number(largest, weights[other].reference);
     }
     merge.refer_to(largest);
-    for (int other = static_cast<int>(threadIdx.x) + apart; other < threads; other += apart) {
+    for (int other = static_cast<int>(threadIdx.x) + pitch; other < threads; other += pitch) {
       Merge part{weights[other].reference, weights[other].sum, {}};
       KW_UNROLL
       for (int c = 0; c < columns_a_thread; ++c) part.output[c] = outputs[other].output[c];
@@ -163,14 +181,11 @@ extern "C" __global__ void __launch_bounds__(kw::paged_mla::threads, kw::paged_m
 
   const bool empty = merge.reference == -infinity;
   const float factor = empty ? 0.0f : 1.0f / merge.sum;
-  const i64 token = row / params.heads;
-  const i64 head = row % params.heads;
-  unsigned char* to = static_cast<unsigned char*>(params.out) +
-                      (request * params.out_stride_request + token * params.out_stride_token + head * params.out_stride_head + column) * 2;
+  unsigned char* to = static_cast<unsigned char*>(params.out) + (pieces.output + column) * 2;
   store_vector(to, Vec8{{pack_bf16(merge.output[0] * factor, merge.output[1] * factor),
                          pack_bf16(merge.output[2] * factor, merge.output[3] * factor)}});
   if (params.lse != nullptr && column == 0) {
-    params.lse[request * rows + row] = empty ? infinity : (merge.reference + log2_approx(merge.sum)) * log_2;
+    params.lse[row_of_batch] = empty ? infinity : (merge.reference + log2_approx(merge.sum)) * log_2;
   }
 }
 

@@ -78,9 +78,9 @@ KW_INLINE i64 partial_slot(u32 share, bool begins_share) {
   return i64{share} * 2 + (begins_share ? 0 : 1);
 }
 
-/// The row of partial results of row `row` (token · heads + head) of a request. Rows of a tile stand together.
-KW_INLINE i64 partial_row(i64 slot, int row_tiles, int tile_rows, int row) {
-  return (slot * row_tiles + row / tile_rows) * tile_rows + row % tile_rows;
+/// The row of partial results of row `row` (token · heads + head) of a request. A slot has `slot_rows`: those of its row tiles.
+KW_INLINE i64 partial_row(i64 slot, int slot_rows, int row) {
+  return slot * slot_rows + row;
 }
 
 inline constexpr int parked_words = 6;

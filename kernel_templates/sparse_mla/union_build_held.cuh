@@ -6,13 +6,15 @@
 
 namespace kw::sparse_mla {
 
-/// 16 indices of 2,048 a thread where threads / group_size is 128, as with 1,024 threads for 8 tokens. Longer rows are read again behind them.
+/// 16 indices of 2,048 a thread where threads / group_size is 128, as with 1,024 threads for 8 tokens. Longer rows are read again behind
+/// them.
 inline constexpr int held_quads = 4;
 
 class HeldPositions {
  public:
   /// Starts the reads. What does not need them goes between this and the first visit().
-  explicit KW_INLINE HeldPositions(const GroupIndices& group) : token_(static_cast<int>(threadIdx.x) / threads_a_token), limit_(group.limit) {
+  explicit KW_INLINE HeldPositions(const GroupIndices& group)
+      : token_(static_cast<int>(threadIdx.x) / threads_a_token), limit_(group.limit) {
     if (token_ >= group.tokens) return;
     row_ = group.first_row + static_cast<i64>(token_) * group.topk;
     length_ = group.lengths == nullptr ? group.topk : maximum(0, minimum(group.lengths[token_], group.topk));

@@ -1,5 +1,6 @@
 // Paged MLA decode with faults planted, and beside compaction.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -50,10 +51,11 @@ CombineParams combine_params(const DecodeParams& decode, const PagedMlaCase& c, 
   params.out_stride_head = decode.out_stride_head;
   params.query_tokens = c.query_tokens;
   params.heads = c.heads;
-  params.tile_rows = kernel.plan().rows_per_block;
+  const int tile_rows = kernel.plan().rows_per_block;
+  params.slot_rows = (c.heads * c.query_tokens + tile_rows - 1) / tile_rows * tile_rows;
   params.tile_keys = kernel.report().tile_fitted.block_n;
   params.shares = shares;
-  params.slices = slices;
+  params.slice_bits = std::countr_zero(static_cast<unsigned>(slices));
   return params;
 }
 
