@@ -1,5 +1,6 @@
 // Page ids of a batch of requests. A request has `parts` blocks whatever its length, so that the grid depends on the batch alone and a
 // captured launch replays no grid for the longest context.
+#include "common/dependent_launch.cuh"
 #include "common/types.cuh"
 #include "kernwright/specialisation.cuh"
 #include "paged_kv/block_table_plan.cuh"
@@ -41,6 +42,8 @@ extern "C" __global__ void __launch_bounds__(kw::tile.warps * 32)
   using namespace kw;
   using namespace kw::paged_kv;
   if (params.batch == 0) return;
+  launch_dependents();
+  wait_for_previous_kernel();
   const i64 lane = blockIdx.x / static_cast<u32>(params.parts);
   const i64 part = blockIdx.x % static_cast<u32>(params.parts);
   const Integers<specialisation.request_dtype> requests{params.requests}, lengths{params.lengths}, starts{params.starts};

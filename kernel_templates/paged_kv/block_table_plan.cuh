@@ -13,6 +13,7 @@ constexpr Plan make_plan(const Specialisation& specialisation, const Tile& tile)
   plan.params_bytes = static_cast<int>(sizeof(paged_kv::BlockTableParams));
   if (!(specialisation.has_table != 0 || specialisation.multiplier == 1)) return plan;
   plan.threads = tile.warps * 32;
+  plan.programmatic_launch = target_capability >= 90 ? 1 : 0;  // its blocks stand ready by the time that the kernel in front has ended
   plan.rows_per_block = plan.threads * tile.block_n;
   return plan;
 }

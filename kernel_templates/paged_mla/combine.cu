@@ -95,10 +95,11 @@ extern "C" __global__ void __launch_bounds__(kw::paged_mla::threads, kw::paged_m
   using namespace kw;
   using namespace kw::paged_mla;
   if (params.sequences.batch == 0) return;
+  launch_dependents();
   const int rows = params.query_tokens * params.heads;
   const u32 row_of_batch = blockIdx.x >> params.slice_bits;
   const i64 request = row_of_batch / static_cast<u32>(rows);
-  // Lengths are older than the attention kernel: they may be read while it runs.
+  // Lengths are older than the attention kernel, which lets this one start behind its own wait: they may be read while it runs.
   const Pieces pieces = pieces_of(params, request, static_cast<int>(row_of_batch % static_cast<u32>(rows)));
   wait_for_previous_kernel();
   if (pieces.count == 1) return;
