@@ -73,7 +73,8 @@ struct PagedMlaDecode::State {
   /// Log2 of the blocks a row of the merge: more where the batch has few rows. It depends on nothing that a replay could find changed.
   [[nodiscard]] int merge_slice_bits(std::int64_t batch) const noexcept {
     const std::int64_t wanted = kMergeThreads / (batch * rows() * combine->plan().threads);
-    return std::bit_width(static_cast<std::uint64_t>(std::clamp<std::int64_t>(wanted, 1, kw::paged_mla::largest_slices))) - 1;
+    const auto slices = static_cast<std::uint64_t>(std::clamp<std::int64_t>(wanted, 1, kw::paged_mla::largest_slices));
+    return static_cast<int>(std::bit_width(slices)) - 1;
   }
   [[nodiscard]] Grid merge_grid(std::int64_t batch, int slice_bits) const noexcept {
     return {static_cast<std::uint32_t>(batch * rows()) << slice_bits, 1, 1};
