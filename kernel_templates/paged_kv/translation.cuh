@@ -7,6 +7,7 @@
 // sink.
 #pragma once
 
+#include "common/global_memory.cuh"
 #include "common/types.cuh"
 #include "kernwright/specialisation.cuh"
 
@@ -28,6 +29,13 @@ struct PageTable {
     const bool inside = static_cast<u64>(token) < static_cast<u64>(virtual_pages) * static_cast<u64>(page_size);
     return v2p[inside ? token / page_size : virtual_pages];
   }
+  /// The same in 32 bits: a negative token is past every page when read as unsigned.
+  KW_INLINE i64 page(int token) const {
+    constexpr i64 past_int = i64{1} << 31;
+    const u32 tokens = static_cast<u32>(minimum(minimum(virtual_pages, past_int / page_size + 1) * page_size, past_int));
+    const u32 id = static_cast<u32>(token);
+    return load_once(v2p + (id < tokens ? static_cast<i64>(id / static_cast<u32>(page_size)) : virtual_pages));
+  }
 };
 
 KW_INLINE i64 dense_id(const PageTable& table, i64 token) {
@@ -37,23 +45,33 @@ KW_INLINE i64 dense_id(const PageTable& table, i64 token) {
   return maximum<i64>(table.page(token) * (page_size * multiplier) + offset, 0);
 }
 
-/// The page id of a layer's dense view: dense_id of the page's first token over page_size.
-KW_INLINE i64 dense_page(const PageTable& table, i64 token) {
-  if (!table.translates()) return maximum<i64>(token, 0) / page_size;
-  return maximum<i64>(table.page(token), 0) * multiplier;
+/// The page id of a layer's dense view, dense_id of the page's first token over page_size: of a physical page, -1 where it is not mapped.
+KW_INLINE i64 dense_page(i64 physical) {
+  return maximum<i64>(physical, 0) * multiplier;
+}
+/// The same of a token in a static pool.
+template <class Token>
+KW_INLINE i64 static_page(Token token) {
+  return maximum(token, Token{0}) / static_cast<Token>(page_size);
 }
 
-/// An element of an array whose type is a specialisation's parameter: i32 or i64.
+template <DType dtype>
+struct IntegerOf {
+  using Type = int;
+};
+template <>
+struct IntegerOf<DType::i64> {
+  using Type = i64;
+};
+
+/// An array whose type is a specialisation's parameter: i32 or i64.
 template <DType dtype>
 struct Integers {
+  using Value = typename IntegerOf<dtype>::Type;
   const void* data;
-  KW_INLINE i64 operator[](i64 i) const {
-    if constexpr (dtype == DType::i64) {
-      return static_cast<const i64*>(data)[i];
-    } else {
-      return static_cast<const int*>(data)[i];
-    }
-  }
+  KW_INLINE i64 operator[](i64 i) const { return static_cast<const Value*>(data)[i]; }
+  /// Of an element that is read once; the read starts here.
+  KW_INLINE Value once(i64 i) const { return load_once(static_cast<const Value*>(data) + i); }
   KW_INLINE bool present() const { return data != nullptr; }
 };
 

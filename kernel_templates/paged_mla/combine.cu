@@ -1,13 +1,21 @@
-// The merge of partial results: block blockIdx.x is row blockIdx.x mod rows of request blockIdx.x / rows. With o_i the output of piece i
-// alone and l_i its log2 of the sum of exponentials,
+// The merge of partial results. Block blockIdx.x is a slice of the columns of a row: slice fastest, then row, then request. With o_i the
+// output of piece i alone and l_i its log2 of the sum of exponentials,
 //
 //   l = log2 Σ 2^l_i      out = Σ 2^(l_i − l) · o_i
 //
-// in the order of the pieces within each part of the block's threads, and of the parts. One request over many pieces is a chain of reads:
-// parts and reads under way are what shortens it. Where a request has one piece only, the attention has written its output.
+// One request over many pieces would be a chain of reads. So a block's threads stand in groups along the pieces:
+//
+//               columns of the slice, four a thread
+//             ├────────────────────────────────────┤
+//   group 0    pieces 0, groups, 2 · groups, …          reads_under_way of them, with their l_i, at once
+//   group 1    pieces 1, groups + 1, …
+//   …
+//
+// Each group keeps the largest l_i that it has met and its sums in proportion to 2 to the power of that; then the groups of a warp, and
+// then the warps, are brought to a common one and added. The order of all sums follows from the pieces' number, slice_bits and the tile.
+// Where a request has one piece only, the attention has written its output.
 #include "common/barrier.cuh"
 #include "common/bf16.cuh"
-#include "common/block_reduce.cuh"
 #include "common/dependent_launch.cuh"
 #include "common/math.cuh"
 #include "common/shared_memory.cuh"
@@ -18,100 +26,167 @@
 
 namespace kw::paged_mla {
 
-constexpr int reads_under_way = 16;
+constexpr int threads = tile.warps * 32;
+constexpr CombineLayout layout = combine_layout(threads);
+constexpr int reads_under_way = 8;
+/// 896 threads with 72 registers each: 256 of them stand on a multiprocessor of 64 Ki registers beside two blocks of the attention of 16
+/// rows, so that the merge of a small batch has started by the time that the attention ends.
+constexpr int resident_blocks = maximum(1, 896 / threads);
 
-/// The shares that a request's tiles fall into.
+/// A request's pieces.
 struct Pieces {
-  u32 first_share;
+  u32 first_share;  // piece i is in share first_share + i
   int count;
-  bool begins_share;  // the request's first tile is also its share's first
+  int begins_share;  // 1: the request's first tile is also its share's first
+  int row;           // of the request
+  i64 output;        // the row's place in params.out, in elements
 
-  /// Piece i is in share first_share + i; all but the first begin where their share does.
-  KW_INLINE i64 slot(int i) const { return partial_slot(first_share + static_cast<u32>(i), i > 0 || begins_share); }
+  /// Its slot. All pieces but the first begin where their share does.
+  KW_INLINE i64 slot(int i) const { return partial_slot(first_share + static_cast<u32>(i), i > 0 || begins_share != 0); }
 };
+static_assert(sizeof(Pieces) <= layout.outputs_offset - layout.pieces_offset);
 
-KW_INLINE Pieces pieces_of(const CombineParams& params, i64 request, u32* scratch) {
+/// Found by one warp and left in shared memory, so that all the divisions lie in front of the barrier, and of what is waited for behind it.
+KW_INLINE Pieces pieces_of(const CombineParams& params, i64 request, int row) {
   const Sequences& sequences = params.sequences;
-  const u32 begin = tiles_before<tile.warps>(sequences, request, params.tile_keys, scratch);
-  const u32 total = tiles_before<tile.warps>(sequences, sequences.batch, params.tile_keys, scratch);
-  const u32 size = tiles_a_share(sequences, total, params.shares, params.tile_keys);
-  const u32 last = begin + tiles_of(length_of(sequences, request), params.tile_keys) - 1;
-  return {begin / size, static_cast<int>(last / size - begin / size) + 1, begin % size == 0};
+  Pieces* found = reinterpret_cast<Pieces*>(dynamic_shared() + layout.pieces_offset);
+  const TilesBefore before =
+      tiles_before_request<tile.warps>(sequences, request, params.tile_keys, reinterpret_cast<u32*>(dynamic_shared()));
+  if (threadIdx.x == 0) {
+    const u32 size = tiles_a_share(sequences, before.total, params.shares, params.tile_keys);
+    const u32 last = before.request + tiles_of(length_of(sequences, request), params.tile_keys) - 1;
+    const u32 first_share = before.request / size;
+    const int begins_share = before.request % size == 0 ? 1 : 0;
+    const i64 output =
+        request * params.out_stride_request + row / params.heads * params.out_stride_token + row % params.heads * params.out_stride_head;
+    *found = {first_share, static_cast<int>(last / size - first_share) + 1, begins_share, row, output};
+  }
+  block_sync();
+  return *found;
 }
+
+/// A weighted sum of pieces.
+struct Merge {
+  float reference = -infinity;
+  float sum = 0.0f;
+  float output[columns_a_thread] = {};
+
+  /// To a reference that is no smaller. Where there is no key yet, the factor is 0.
+  KW_INLINE void refer_to(float larger) {
+    const float factor = exp2_approx(reference - finite(larger));
+    reference = larger;
+    sum *= factor;
+    KW_UNROLL
+    for (int c = 0; c < columns_a_thread; ++c) output[c] *= factor;
+  }
+  /// `other` refers to what this refers to.
+  KW_INLINE void add(float other_sum, const float (&other)[columns_a_thread]) {
+    sum += other_sum;
+    KW_UNROLL
+    for (int c = 0; c < columns_a_thread; ++c) output[c] += other[c];
+  }
+  static KW_INLINE float finite(float value) { return value == -infinity ? 0.0f : value; }
+};
 
 }  // namespace kw::paged_mla
 
-extern "C" __global__ void __launch_bounds__(kw::tile.warps * 32)
+extern "C" __global__ void __launch_bounds__(kw::paged_mla::threads, kw::paged_mla::resident_blocks)
     kw_paged_mla_combine(const __grid_constant__ kw::paged_mla::CombineParams params) {
   using namespace kw;
   using namespace kw::paged_mla;
   if (params.sequences.batch == 0) return;
+  launch_dependents();
   const int rows = params.query_tokens * params.heads;
-  const i64 request = blockIdx.x / static_cast<u32>(rows);
-  const int row = static_cast<int>(blockIdx.x % static_cast<u32>(rows));
-  // Lengths are older than the attention kernel: they may be read while it runs.
-  const Pieces pieces = pieces_of(params, request, reinterpret_cast<u32*>(dynamic_shared()));
+  const u32 row_of_batch = blockIdx.x >> params.slice_bits;
+  const i64 request = row_of_batch / static_cast<u32>(rows);
+  // Lengths are older than the attention kernel, which lets this one start behind its own wait: they may be read while it runs.
+  const Pieces pieces = pieces_of(params, request, static_cast<int>(row_of_batch % static_cast<u32>(rows)));
   wait_for_previous_kernel();
   if (pieces.count == 1) return;
 
-  const int row_tiles = ceil_div(rows, params.tile_rows);
-  const auto partial = [&](int i) { return partial_row(pieces.slot(i), row_tiles, params.tile_rows, row); };
-  float largest = -infinity;
-  for (int i = lane_id(); i < pieces.count; i += 32) largest = max_number(largest, params.partials.lse[partial(i)]);
-  largest = reduce_lanes<32>(largest, [](float a, float b) { return max_number(a, b); });
-  const bool empty = largest == -infinity;
-  const float reference = empty ? 0.0f : largest;
-
-  constexpr int parts = tile.warps * 32 / threads_a_part;
-  const int part = static_cast<int>(threadIdx.x) / threads_a_part;
-  const int column = static_cast<int>(threadIdx.x) % threads_a_part * columns_a_thread;
-  const int pieces_a_part = ceil_div(pieces.count, parts);
-  const int end = minimum(pieces.count, (part + 1) * pieces_a_part);
-  float sum = 0.0f;
-  float output[columns_a_thread] = {};
-  for (int first = part * pieces_a_part; first < end; first += reads_under_way) {
+  const int group_bits = row_bits - params.slice_bits;
+  const int group_threads = 1 << group_bits;
+  const int groups = threads >> group_bits;
+  const int group = static_cast<int>(threadIdx.x) >> group_bits;
+  const int slice = static_cast<int>(blockIdx.x) & ((1 << params.slice_bits) - 1);
+  const int column = (slice << group_bits | (static_cast<int>(threadIdx.x) & (group_threads - 1))) * columns_a_thread;
+  const i64 apart = partial_row(partial_slot(static_cast<u32>(groups), true), params.slot_rows, 0);  // of a group's pieces, in rows
+  Merge merge;
+  for (int first = group; first < pieces.count; first += groups * reads_under_way) {
     Vec16 piece[reads_under_way];
+    float logarithm[reads_under_way];
+    const i64 partial = partial_row(pieces.slot(first), params.slot_rows, pieces.row);
+    const float* from = params.partials.out + partial * columns + column;
+    const float* logarithm_from = params.partials.lse + partial;
     KW_UNROLL
     for (int i = 0; i < reads_under_way; ++i) {
-      piece[i] = first + i < end ? load_vector<Vec16>(params.partials.out + partial(first + i) * columns + column) : Vec16{};
+      const bool present = first + i * groups < pieces.count;
+      piece[i] = present ? load_vector<Vec16>(from) : Vec16{};
+      logarithm[i] = present ? *logarithm_from : -infinity;
+      // Pieces behind the first begin with their shares.
+      const i64 step = i == 0 ? partial_row(pieces.slot(first + groups), params.slot_rows, pieces.row) - partial : apart;
+      from += step * columns;
+      logarithm_from += step;
     }
-    const int own = first + lane_id();
-    const float weight_of_lane =
-        lane_id() < reads_under_way && own < end ? exp2_approx(params.partials.lse[partial(own)] - reference) : 0.0f;
+    float largest = merge.reference;
+    KW_UNROLL
+    for (int i = 0; i < reads_under_way; ++i) largest = max_number(largest, logarithm[i]);
+    merge.refer_to(largest);
     KW_UNROLL
     for (int i = 0; i < reads_under_way; ++i) {
-      const float weight = shuffle(weight_of_lane, i);
-      sum += weight;
+      const float weight = exp2_approx(logarithm[i] - Merge::finite(largest));
+      merge.sum += weight;
       KW_UNROLL
       for (int c = 0; c < columns_a_thread; ++c) {
-        output[c] = fused_multiply_add(weight, __builtin_bit_cast(float, piece[i].word[c]), output[c]);
+        merge.output[c] = fused_multiply_add(weight, __builtin_bit_cast(float, piece[i].word[c]), merge.output[c]);
       }
     }
   }
-  if constexpr (parts > 1) {
-    PartSums* others = reinterpret_cast<PartSums*>(dynamic_shared() + combine_scratch_bytes);
-    if (part > 0) {
+
+  // The groups of a warp: the same columns are group_threads lanes apart.
+  if (group_threads < 32) {
+    float largest = merge.reference;
+    for (int lanes = 16; lanes >= group_threads; lanes /= 2) largest = max_number(largest, shuffle_xor(largest, lanes));
+    merge.refer_to(largest);
+    for (int lanes = 16; lanes >= group_threads; lanes /= 2) {
+      float other[columns_a_thread];
       KW_UNROLL
-      for (int c = 0; c < columns_a_thread; ++c) others[part - 1].output[column + c] = output[c];
-      if (column == 0) others[part - 1].weight = sum;
-    }
-    block_sync();
-    if (part > 0) return;
-    KW_UNROLL
-    for (int other = 0; other < parts - 1; ++other) {
-      sum += others[other].weight;
-      KW_UNROLL
-      for (int c = 0; c < columns_a_thread; ++c) output[c] += others[other].output[column + c];
+      for (int c = 0; c < columns_a_thread; ++c) other[c] = shuffle_xor(merge.output[c], lanes);
+      merge.add(shuffle_xor(merge.sum, lanes), other);
     }
   }
-  const float factor = empty ? 0.0f : 1.0f / sum;
-  const i64 token = row / params.heads;
-  const i64 head = row % params.heads;
-  unsigned char* to = static_cast<unsigned char*>(params.out) +
-                      (request * params.out_stride_request + token * params.out_stride_token + head * params.out_stride_head + column) * 2;
-  store_vector(to, Vec8{{pack_bf16(output[0] * factor, output[1] * factor), pack_bf16(output[2] * factor, output[3] * factor)}});
-  if (params.lse != nullptr && threadIdx.x == 0) {
-    params.lse[request * rows + row] = empty ? infinity : (largest + log2_approx(sum)) * log_2;
+  // The warps: what is left of a column is `pitch` threads apart.
+  const int pitch = maximum(group_threads, 32);
+  if (pitch < threads) {
+    PartialMerge* outputs = reinterpret_cast<PartialMerge*>(dynamic_shared() + layout.outputs_offset);
+    MergeWeight* weights = reinterpret_cast<MergeWeight*>(dynamic_shared() + layout.weights_offset);
+    KW_UNROLL
+    for (int c = 0; c < columns_a_thread; ++c) outputs[threadIdx.x].output[c] = merge.output[c];
+    weights[threadIdx.x] = {merge.reference, merge.sum};
+    block_sync();
+    if (static_cast<int>(threadIdx.x) >= group_threads) return;
+    float largest = merge.reference;
+    for (int other = static_cast<int>(threadIdx.x) + pitch; other < threads; other += pitch) {
+      largest = max_number(largest, weights[other].reference);
+    }
+    merge.refer_to(largest);
+    for (int other = static_cast<int>(threadIdx.x) + pitch; other < threads; other += pitch) {
+      Merge part{weights[other].reference, weights[other].sum, {}};
+      KW_UNROLL
+      for (int c = 0; c < columns_a_thread; ++c) part.output[c] = outputs[other].output[c];
+      part.refer_to(largest);
+      merge.add(part.sum, part.output);
+    }
+  }
+  if (static_cast<int>(threadIdx.x) >= group_threads) return;
+
+  const bool empty = merge.reference == -infinity;
+  const float factor = empty ? 0.0f : 1.0f / merge.sum;
+  unsigned char* to = static_cast<unsigned char*>(params.out) + (pieces.output + column) * 2;
+  store_vector(to, Vec8{{pack_bf16(merge.output[0] * factor, merge.output[1] * factor),
+                         pack_bf16(merge.output[2] * factor, merge.output[3] * factor)}});
+  if (params.lse != nullptr && column == 0) {
+    params.lse[row_of_batch] = empty ? infinity : (merge.reference + log2_approx(merge.sum)) * log_2;
   }
 }
 

@@ -62,6 +62,7 @@ constexpr Plan make_plan(const Specialisation& specialisation, const Tile& tile)
   plan.threads = layout.threads;
   plan.dynamic_shared = paged_mla::block_bytes(layout);
   plan.blocks_per_sm = paged_mla::resident_blocks(tile, layout);
+  plan.programmatic_launch = target_capability >= 90 ? 1 : 0;  // its blocks stand ready by the time that the kernel in front has ended
   return plan;
 }
 

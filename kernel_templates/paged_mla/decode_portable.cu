@@ -38,7 +38,8 @@ struct PortableAttention {
 extern "C" __global__ void __launch_bounds__(kw::mla::layout.threads, kw::paged_mla::resident_blocks(kw::tile, kw::mla::layout))
     kw_paged_mla_decode(const __grid_constant__ kw::paged_mla::DecodeParams params) {
   if (params.sequences.batch == 0) return;
-  kw::launch_dependents();  // what the merge reads of this kernel it waits for itself
+  kw::wait_for_previous_kernel();  // it may have written the lengths, the table, the rows
+  kw::launch_dependents();         // behind that: the merge reads the lengths at once, and waits for what this kernel writes
   kw::paged_mla::work_on_share<kw::paged_mla::PortableAttention>(params);
 }
 

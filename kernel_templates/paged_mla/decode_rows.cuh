@@ -89,7 +89,7 @@ struct PartialRows {
   i64 first;  // row of partials.out
 
   KW_INLINE PartialRows(const DecodeParams& call, i64 slot, int first_row)
-      : params(call), first(partial_row(slot, row_tiles, tile.block_m, first_row)) {}
+      : params(call), first(partial_row(slot, row_tiles * tile.block_m, first_row)) {}
   KW_INLINE float* output(int r) const { return params.partials.out + (first + r) * mla::d_v; }
   KW_INLINE mla::RowScale finish(int r, float reference, float sum, bool writes) const {
     const bool empty = sum == 0.0f;

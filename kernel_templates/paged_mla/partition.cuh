@@ -43,14 +43,44 @@ KW_INLINE u32 tiles_before(const Sequences& sequences, i64 end, int tile_keys, u
   return reduce_block<warps>(sum, scratch, [](u32 a, u32 b) { return a + b; });
 }
 
+struct TilesBefore {
+  u32 request;  // tiles in front of the request's first
+  u32 total;    // of the batch
+};
+
+/// In every thread of the block, with one barrier; `scratch` has two words a warp.
+template <int warps>
+KW_INLINE TilesBefore tiles_before_request(const Sequences& sequences, i64 request, int tile_keys, u32* scratch) {
+  TilesBefore sum{0, 0};
+  for (i64 other = threadIdx.x; other < sequences.batch; other += warps * 32) {
+    const u32 tiles = tiles_of(length_of(sequences, other), tile_keys);
+    sum.total += tiles;
+    if (other < request) sum.request += tiles;
+  }
+  const auto add = [](u32 a, u32 b) { return a + b; };
+  sum = {reduce_lanes<32>(sum.request, add), reduce_lanes<32>(sum.total, add)};
+  if (lane_id() == 0) {
+    scratch[2 * warp_id()] = sum.request;
+    scratch[2 * warp_id() + 1] = sum.total;
+  }
+  block_sync();
+  sum = {0, 0};
+  KW_UNROLL
+  for (int warp = 0; warp < warps; ++warp) {
+    sum.request += scratch[2 * warp];
+    sum.total += scratch[2 * warp + 1];
+  }
+  return sum;
+}
+
 /// Which of a share's two partial results a piece goes to: the first where it begins with the share.
 KW_INLINE i64 partial_slot(u32 share, bool begins_share) {
   return i64{share} * 2 + (begins_share ? 0 : 1);
 }
 
-/// The row of partial results of row `row` (token · heads + head) of a request. Rows of a tile stand together.
-KW_INLINE i64 partial_row(i64 slot, int row_tiles, int tile_rows, int row) {
-  return (slot * row_tiles + row / tile_rows) * tile_rows + row % tile_rows;
+/// The row of partial results of row `row` (token · heads + head) of a request. A slot has `slot_rows`: those of its row tiles.
+KW_INLINE i64 partial_row(i64 slot, int slot_rows, int row) {
+  return slot * slot_rows + row;
 }
 
 inline constexpr int parked_words = 6;

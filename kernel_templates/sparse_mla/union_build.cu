@@ -20,8 +20,6 @@
 
 namespace kw::sparse_mla {
 
-constexpr int mask_bits = 32 / masks_a_word;
-
 /// The lowest bit of each mask of the word that is not zero.
 KW_INLINE u32 owned_masks(u32 word) {
   u32 any = word | word >> 1;
@@ -80,7 +78,8 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
   const i64 output = static_cast<i64>(blockIdx.x) * params.capacity;
   int* rows_out = params.union_rows + output;
   u8* masks_out = static_cast<u8*>(params.union_masks) + output * layout.mask_bytes;
-  const PositionRange range = position_range(group, scratch);
+  const ReadPositions positions{group};
+  const PositionRange range = position_range(group, positions, scratch);
 
   u32 total = 0;
   for (u32 start = range.start; start != no_position;) {
@@ -89,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
     clear(map, round_up(words, 4u) * 4);
     block_sync();
     u32 next = no_position;
-    mark_positions<masks_a_word>(group, map, start, span, next, [](u32 token, u32 place) { return place * mask_bits + token; });
+    mark_positions<masks_a_word>(positions, map, start, span, next, [](u32 token, u32 place) { return place * mask_bits + token; });
     block_sync();
 
     const u32 stretch = round_up(ceil_div(words, static_cast<u32>(tile.warps)), 32u);

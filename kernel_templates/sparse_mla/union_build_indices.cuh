@@ -14,6 +14,7 @@ constexpr UnionBuildLayout layout = union_build_layout(specialisation, tile);
 constexpr int group_size = specialisation.group_size;
 constexpr u32 no_position = 0xFFFFFFFFu;
 constexpr int masks_a_word = 4 / layout.mask_bytes;  // of 32 bits
+constexpr int mask_bits = 32 / masks_a_word;
 
 /// One group's rows of `indices`.
 struct GroupIndices {
@@ -37,41 +38,46 @@ KW_INLINE GroupIndices group_indices(const UnionBuildParams& params) {
   return group;
 }
 
-/// Calls visit(token, positions) until every valid slot of the group was given once: four neighbouring slots at a time, no_position in
-/// place of empty ones. Each token's row is shared out among threads / group_size threads.
-template <class Visit>
-KW_INLINE void visit_positions(const GroupIndices& group, Visit visit) {
-  constexpr int threads_a_token = layout.threads / group_size;
-  const int token = static_cast<int>(threadIdx.x) / threads_a_token;
-  const int lane = static_cast<int>(threadIdx.x) % threads_a_token;
-  if (token >= group.tokens) return;
-  const int* row = group.first_row + static_cast<i64>(token) * group.topk;
-  const int length = group.lengths == nullptr ? group.topk : maximum(0, minimum(group.lengths[token], group.topk));
-  if (group.quads) {
-    // Several reads are on their way before the first is used: one at a time, their latency is what a small launch takes.
-    constexpr int batch = 8;
-    constexpr int stride = threads_a_token * 4;
-    for (int first = lane * 4; first < length; first += stride * batch) {
-      Vec16 quads[batch];
-      KW_UNROLL
-      for (int b = 0; b < batch; ++b) quads[b] = first + b * stride < length ? load_vector<Vec16>(row + first + b * stride) : Vec16{};
-      KW_UNROLL
-      for (int b = 0; b < batch; ++b) {
-        const int slot = first + b * stride;
-        u32 positions[4];
+/// A group's positions, read from `indices` at every visit.
+struct ReadPositions {
+  const GroupIndices& group;
+
+  /// Calls visit(token, positions) until every valid slot of the group was given once: four neighbouring slots at a time, no_position in
+  /// place of empty ones. Each token's row is shared out among threads / group_size threads.
+  template <class Visit>
+  KW_INLINE void visit(Visit visit) const {
+    constexpr int threads_a_token = layout.threads / group_size;
+    const int token = static_cast<int>(threadIdx.x) / threads_a_token;
+    const int lane = static_cast<int>(threadIdx.x) % threads_a_token;
+    if (token >= group.tokens) return;
+    const int* row = group.first_row + static_cast<i64>(token) * group.topk;
+    const int length = group.lengths == nullptr ? group.topk : maximum(0, minimum(group.lengths[token], group.topk));
+    if (group.quads) {
+      // Several reads are on their way before the first is used: one at a time, their latency is what a small launch takes.
+      constexpr int batch = 8;
+      constexpr int stride = threads_a_token * 4;
+      for (int first = lane * 4; first < length; first += stride * batch) {
+        Vec16 quads[batch];
         KW_UNROLL
-        for (int i = 0; i < 4; ++i) positions[i] = slot + i < length && quads[b].word[i] < group.limit ? quads[b].word[i] : no_position;
+        for (int b = 0; b < batch; ++b) quads[b] = first + b * stride < length ? load_vector<Vec16>(row + first + b * stride) : Vec16{};
+        KW_UNROLL
+        for (int b = 0; b < batch; ++b) {
+          const int slot = first + b * stride;
+          u32 positions[4];
+          KW_UNROLL
+          for (int i = 0; i < 4; ++i) positions[i] = slot + i < length && quads[b].word[i] < group.limit ? quads[b].word[i] : no_position;
+          visit(token, positions);
+        }
+      }
+    } else {
+      for (int slot = lane; slot < length; slot += threads_a_token) {
+        const u32 position = static_cast<u32>(row[slot]);
+        const u32 positions[4] = {position < group.limit ? position : no_position, no_position, no_position, no_position};
         visit(token, positions);
       }
     }
-  } else {
-    for (int slot = lane; slot < length; slot += threads_a_token) {
-      const u32 position = static_cast<u32>(row[slot]);
-      const u32 positions[4] = {position < group.limit ? position : no_position, no_position, no_position, no_position};
-      visit(token, positions);
-    }
   }
-}
+};
 
 /// The stretch that a group's positions lie in: all that there are where they fit a window, else from the group's smallest to its largest.
 struct PositionRange {
@@ -79,12 +85,13 @@ struct PositionRange {
   u32 end;    // one past the last
 };
 
-KW_INLINE PositionRange position_range(const GroupIndices& group, u32* scratch) {
+template <class Positions>
+KW_INLINE PositionRange position_range(const GroupIndices& group, const Positions& all, u32* scratch) {
   if (group.limit == 0) return {no_position, 0};
   if (group.limit <= static_cast<u32>(layout.window)) return {0, group.limit};
   u32 first = no_position;
   u32 past = 0;
-  visit_positions(group, [&](int, const u32(&positions)[4]) {
+  all.visit([&](int, const u32(&positions)[4]) {
     KW_UNROLL
     for (int i = 0; i < 4; ++i) {
       if (positions[i] == no_position) continue;
@@ -104,9 +111,9 @@ KW_INLINE u32 next_window(const GroupIndices& group, u32 next, u32* scratch) {
 
 /// Ors bits into the words of a window that begins at `start`, `positions_a_word` positions each: bit_of(token, place in the word) for each
 /// selected position of it. `next` becomes this thread's smallest position past the window, where there is one.
-template <u32 positions_a_word, class BitOf>
-KW_INLINE void mark_positions(const GroupIndices& group, u32* words, u32 start, u32 span, u32& next, BitOf bit_of) {
-  visit_positions(group, [&](int token, const u32(&positions)[4]) {
+template <u32 positions_a_word, class Positions, class BitOf>
+KW_INLINE void mark_positions(const Positions& all, u32* words, u32 start, u32 span, u32& next, BitOf bit_of) {
+  all.visit([&](int token, const u32(&positions)[4]) {
     // Neighbouring slots often fall into one word: collect before the atomic.
     u32 word = no_position;
     u32 bits = 0;

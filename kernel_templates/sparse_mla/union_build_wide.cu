@@ -5,9 +5,12 @@
 // position its rank in the union, which is where it is written and where its mask is collected:
 //
 //   1. each selected position of the window sets its bit
-//   2. rank[w] = set bits in front of word w, for every 64-bit word
+//   2. rank[w] = set bits in front of word w: each warp counts a stretch of words, then learns what the stretches in front of it have
 //   3. each set bit writes its position to union_rows[rank]
 //   4. each selected position ors its token's bit into masks[rank]
+//
+// Positions wait in registers from the first step to the last. With `stages` = 2 there is no third step: in the fourth, the index that
+// finds its row's mask empty writes the row's position.
 //
 // A group whose positions span more than a window goes on with the window that begins at its smallest position not done yet, so that
 // stretches that nobody selects cost nothing. Where a window holds more rows than masks fit at once, step 4 repeats for each chunk of
@@ -22,44 +25,55 @@
 #include "kernwright/specialisation.cuh"
 #include "sparse_mla/union_build_wide_plan.cuh"
 // Behind the plan.
-#include "sparse_mla/union_build_indices.cuh"
+#include "sparse_mla/union_build_held.cuh"
 
 namespace kw::sparse_mla {
 
-KW_INLINE u64 presence_word(const u32* presence, u32 word) {
-  const Vec8 halves = load_vector<Vec8>(presence + 2 * word);
-  return static_cast<u64>(halves.word[1]) << 32 | halves.word[0];
+constexpr bool rows_by_index = tile.stages == 2;
+constexpr u32 all_owners = (1u << (mask_bits - 1)) * 2 - 1;
+
+/// A window's words are cut into stretches of `1 << shift`, a warp's each: as many as there are warps, or fewer.
+KW_INLINE u32 stretch_shift(u32 words) {
+  u32 shift = 7;  // a warp looks at 32 × 4 words at once
+  while (static_cast<u32>(tile.warps) << shift < words) ++shift;
+  return shift;
 }
 
-/// rank[w] = set bits in front of the 64-bit word w, for `words` words; returns all set bits. Each thread counts 256 bits at a time.
-KW_INLINE u32 rank_words(const u32* presence, u32* rank, u32 words, u32* scratch) {
-  constexpr u32 words_a_thread = 4;
-  u32 total = 0;
-  for (u32 base = 0; base < words; base += layout.threads * words_a_thread) {
-    const u32 first = base + threadIdx.x * words_a_thread;
-    u32 counts[words_a_thread];
-    u32 sum = 0;
+/// rank[w] = set bits in front of word w within its stretch, for words [first, last), by a whole warp; returns the stretch's set bits.
+/// `last` is a multiple of 4.
+KW_INLINE u32 rank_stretch(const u32* presence, u16* rank, u32 first, u32 last) {
+  u32 before = 0;
+  for (u32 base = first; base < last; base += 128) {
+    const u32 word = base + static_cast<u32>(lane_id()) * 4;
+    const Vec16 quad = word < last ? load_vector<Vec16>(presence + word) : Vec16{};
+    u32 counts[4];
     KW_UNROLL
-    for (u32 i = 0; i < words_a_thread; ++i) {
-      counts[i] = first + i < words ? static_cast<u32>(popcount(presence_word(presence, first + i))) : 0;
-      sum += counts[i];
-    }
+    for (int i = 0; i < 4; ++i) counts[i] = static_cast<u32>(popcount(quad.word[i]));
+    const u32 sum = counts[0] + counts[1] + counts[2] + counts[3];
     const u32 through = inclusive_sum(sum);
-    if (lane_id() == 31) scratch[warp_id()] = through;
-    block_sync();
-    u32 before = total + through - sum;
-    for (int warp = 0; warp < tile.warps; ++warp) {
-      if (warp < warp_id()) before += scratch[warp];
-      total += scratch[warp];
-    }
-    KW_UNROLL
-    for (u32 i = 0; i < words_a_thread; ++i) {
-      if (first + i < words) rank[first + i] = before;
-      before += counts[i];
-    }
-    block_sync();
+    const u32 at = before + through - sum;
+    const u32 third = at + counts[0] + counts[1];
+    // None of these is 2^16: a stretch has at most as many positions, and the last word's are not in front of it.
+    if (word < last) store_vector(rank + word, Vec8{{at | (at + counts[0]) << 16, third | (third + counts[2]) << 16}});
+    before += shuffle(through, 31);
   }
-  return total;
+  return before;
+}
+
+/// Writes the positions of words [first, last) from `at` on, by a whole warp.
+KW_INLINE void write_stretch(const u32* presence, const u16* rank, u32 first, u32 last, u32 start, u32 at, int* rows_out) {
+  for (u32 base = first; base < last; base += 128) {
+    const u32 word = base + static_cast<u32>(lane_id()) * 4;
+    if (word >= last) continue;
+    const Vec16 quad = load_vector<Vec16>(presence + word);
+    u32 to = at + rank[word];
+    KW_UNROLL
+    for (u32 i = 0; i < 4; ++i) {
+      for (u32 bits = quad.word[i]; bits != 0; bits &= bits - 1) {
+        rows_out[to++] = static_cast<int>(start + (word + i) * 32 + static_cast<u32>(lowest_bit(bits)));
+      }
+    }
+  }
 }
 
 }  // namespace kw::sparse_mla
@@ -73,59 +87,74 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
 
   unsigned char* shared = dynamic_shared();
   u32* presence = reinterpret_cast<u32*>(shared + layout.presence_offset);
-  u32* rank = reinterpret_cast<u32*>(shared + layout.rank_offset);
+  u16* rank = reinterpret_cast<u16*>(shared + layout.rank_offset);
   u32* masks = reinterpret_cast<u32*>(shared + layout.masks_offset);
   u32* scratch = reinterpret_cast<u32*>(shared + layout.scratch_offset);
+  u32* stretch_begins = scratch + 32;  // rows of the window in front of each stretch
 
   const GroupIndices group = group_indices(params);
+  const HeldPositions positions(group);
   const i64 output = static_cast<i64>(blockIdx.x) * params.capacity;
   int* rows_out = params.union_rows + output;
   u8* masks_out = static_cast<u8*>(params.union_masks) + output * layout.mask_bytes;
 
-  const PositionRange range = position_range(group, scratch);
+  const PositionRange range = position_range(group, positions, scratch);
   u32 start = range.start;
   u32 total = 0;
   while (start != no_position) {
     const u32 span = minimum(static_cast<u32>(layout.window), range.end - start);
-    const u32 words = ceil_div(span, 64u);
-    clear(presence, round_up(words, 2u) * 8);
+    const u32 words = round_up(ceil_div(span, 32u), 4u);
+    clear(presence, words * 4);
     block_sync();
 
     u32 next = no_position;
-    mark_positions<32>(group, presence, start, span, next, [](u32, u32 place) { return place; });
+    mark_positions<32>(positions, presence, start, span, next, [](u32, u32 place) { return place; });
     block_sync();
-    const u32 rows = rank_words(presence, rank, words, scratch);
 
-    for (u32 half = threadIdx.x; half < words * 2; half += layout.threads) {
-      u32 bits = presence[half];
-      u32 at = total + rank[half / 2] + (half % 2 == 0 ? 0 : static_cast<u32>(popcount(presence[half - 1])));
-      for (; bits != 0; bits &= bits - 1) rows_out[at++] = static_cast<int>(start + half * 32 + static_cast<u32>(lowest_bit(bits)));
-    }
+    const u32 shift = stretch_shift(words);
+    const u32 first = minimum(words, static_cast<u32>(warp_id()) << shift);
+    const u32 last = minimum(words, first + (1u << shift));
+    const u32 in_stretch = rank_stretch(presence, rank, first, last);
+    if (lane_id() == 0) scratch[warp_id()] = in_stretch;
+    block_sync();
+    const u32 of_lane = lane_id() < tile.warps ? scratch[lane_id()] : 0;
+    const u32 through = inclusive_sum(of_lane);
+    const u32 rows = shuffle(through, 31);
+    const u32 begins = shuffle(through - of_lane, warp_id());
+    if (lane_id() == 0) stretch_begins[warp_id()] = begins;
+    if constexpr (!rows_by_index) write_stretch(presence, rank, first, last, start, total + begins, rows_out);
 
     for (u32 chunk = 0; chunk < rows; chunk += layout.mask_rows) {
       const u32 chunk_rows = minimum(static_cast<u32>(layout.mask_rows), rows - chunk);
       clear(masks, round_up(chunk_rows * layout.mask_bytes, 16u));
       block_sync();
-      visit_positions(group, [&](int token, const u32(&positions)[4]) {
+      positions.visit([&](int token, const u32(&quad)[4]) {
         KW_UNROLL
         for (int i = 0; i < 4; ++i) {
-          if (positions[i] == no_position || positions[i] < start || positions[i] - start >= span) continue;
-          const u32 offset = positions[i] - start;
-          const u64 before = presence_word(presence, offset / 64) & ((u64{1} << (offset % 64)) - 1);
-          const u32 row = rank[offset / 64] + static_cast<u32>(popcount(before)) - chunk;  // wraps below the chunk
+          if (quad[i] == no_position || quad[i] < start || quad[i] - start >= span) continue;
+          const u32 offset = quad[i] - start;
+          const u32 word = offset / 32;
+          const u32 before = presence[word] & ((1u << offset % 32) - 1);
+          const u32 row = stretch_begins[word >> shift] + rank[word] + static_cast<u32>(popcount(before)) - chunk;  // wraps below the chunk
           if (row >= chunk_rows) continue;
-          const u32 shift = row % masks_a_word * (32 / masks_a_word) + static_cast<u32>(token);
-          atomic_or_shared(&masks[row / masks_a_word], 1u << shift);
+          const u32 place = row % masks_a_word * mask_bits;
+          if constexpr (rows_by_index) {
+            // Whoever owns the row first writes its position: the same, whoever it is.
+            const u32 owners = atomic_fetch_or_shared(&masks[row / masks_a_word], 1u << (place + static_cast<u32>(token))) >> place;
+            if ((owners & all_owners) == 0) rows_out[static_cast<i64>(total) + chunk + row] = static_cast<int>(quad[i]);
+          } else {
+            atomic_or_shared(&masks[row / masks_a_word], 1u << (place + static_cast<u32>(token)));
+          }
         }
       });
       block_sync();
       for (u32 row = threadIdx.x; row < chunk_rows; row += layout.threads) {
-        const u32 mask = masks[row / masks_a_word] >> (row % masks_a_word * (32 / masks_a_word));
+        const u32 mask = masks[row / masks_a_word] >> (row % masks_a_word * mask_bits);
         const i64 at = static_cast<i64>(total) + chunk + row;
         if constexpr (layout.mask_bytes == 1) {
-          masks_out[at] = static_cast<u8>(mask & 0xFFu);
+          masks_out[at] = static_cast<u8>(mask & all_owners);
         } else {
-          reinterpret_cast<u16*>(masks_out)[at] = static_cast<u16>(mask & 0xFFFFu);
+          reinterpret_cast<u16*>(masks_out)[at] = static_cast<u16>(mask & all_owners);
         }
       }
       block_sync();

@@ -1,7 +1,7 @@
 // sparse_mla/union_build_wide: the plan, and where what stands in shared memory.
 //
 // Tile axes: block_m is the number of union rows whose masks are in shared memory at once, block_n the number of positions in one window,
-// both in units of 1,024.
+// both in units of 1,024. stages says who writes the rows: 1, a walk over the bitmap; 2, the first index of each.
 #pragma once
 
 #include "common/types.cuh"
@@ -17,9 +17,9 @@ struct UnionBuildLayout {
   int mask_bytes = 0;       // of one row: 1 for up to 8 tokens, 2 for 16
   int mask_rows = 0;        // rows whose masks fit at once
   int presence_offset = 0;  // u32[window / 32]: bit i of word w is position 32·w + i of the window
-  int rank_offset = 0;      // u32[window / 64]: set bits in front of each 64
+  int rank_offset = 0;      // u16[window / 32]: set bits of a warp's stretch in front of each word
   int masks_offset = 0;     // mask_rows masks, packed into u32
-  int scratch_offset = 0;   // u32[32]: one value a warp
+  int scratch_offset = 0;   // u32[2][32]: two values a warp
   int bytes = 0;
 };
 
@@ -30,10 +30,12 @@ constexpr UnionBuildLayout union_build_layout(const Specialisation& specialisati
   layout.mask_bytes = ceil_div(specialisation.group_size, 8);
   layout.mask_rows = tile.block_m * 1024;
   layout.rank_offset = layout.presence_offset + layout.window / 8;
-  layout.masks_offset = layout.rank_offset + layout.window / 64 * 4;
+  layout.masks_offset = layout.rank_offset + layout.window / 32 * 2;
   layout.scratch_offset = layout.masks_offset + layout.mask_rows * layout.mask_bytes;
-  layout.bytes = layout.scratch_offset + 32 * 4;
-  layout.legal = layout.threads <= 1024 && layout.threads % specialisation.group_size == 0 && tile.stages == 1;
+  layout.bytes = layout.scratch_offset + 2 * 32 * 4;
+  constexpr int largest_stretch = 65'536;  // positions: so many, less those of one word, are the most that a rank of 16 bits counts
+  const bool ranks_fit = layout.window <= tile.warps * largest_stretch;
+  layout.legal = layout.threads <= 1024 && layout.threads % specialisation.group_size == 0 && tile.stages <= 2 && ranks_fit;
   return layout;
 }
 

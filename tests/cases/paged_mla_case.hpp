@@ -112,11 +112,12 @@ void decode_is_right(const Runtime& runtime, DeviceId device, const PagedMlaCase
 /// The tiles of the fall-back order that are legal for the case and within the device's limits.
 std::vector<Tile> fitting_tiles(const Runtime& runtime, DeviceId device, const PagedMlaCase& c);
 
-/// Attention and merge launched apart, with shares as small as one key, and a fault planted between them or in what they are given.
+/// Attention and merge launched apart, with shares as small as one key, `slices` blocks a row in the merge, and a fault planted between
+/// them or in what they are given.
 enum class DecodeFault : std::uint8_t { none, split_dropped, weight_wrong, causal_off_by_one, tail_not_masked };
 std::string_view to_string(DecodeFault fault) noexcept;
 [[nodiscard]] support::SparseMlaCheck run_apart(const Runtime& runtime, DeviceId device, const PagedMlaCase& c, int shares,
-                                                DecodeFault fault);
+                                                DecodeFault fault, int slices = 1);
 
 /// The op before and after compaction: the same bits, from rows that have moved.
 void decode_follows_compaction(const Runtime& runtime, DeviceId device, const PagedMlaCase& c);

@@ -1,5 +1,6 @@
 // Paged MLA decode with faults planted, and beside compaction.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -39,7 +40,7 @@ DecodeParams decode_params(const PagedMlaDecodeArguments& a, const PagedMlaCase&
   return params;
 }
 
-CombineParams combine_params(const DecodeParams& decode, const PagedMlaCase& c, const Kernel& kernel, int shares) {
+CombineParams combine_params(const DecodeParams& decode, const PagedMlaCase& c, const Kernel& kernel, int shares, int slices) {
   CombineParams params{};
   params.sequences = decode.sequences;
   params.out = decode.out;
@@ -50,9 +51,11 @@ CombineParams combine_params(const DecodeParams& decode, const PagedMlaCase& c, 
   params.out_stride_head = decode.out_stride_head;
   params.query_tokens = c.query_tokens;
   params.heads = c.heads;
-  params.tile_rows = kernel.plan().rows_per_block;
+  const int tile_rows = kernel.plan().rows_per_block;
+  params.slot_rows = (c.heads * c.query_tokens + tile_rows - 1) / tile_rows * tile_rows;
   params.tile_keys = kernel.report().tile_fitted.block_n;
   params.shares = shares;
+  params.slice_bits = std::countr_zero(static_cast<unsigned>(slices));
   return params;
 }
 
@@ -79,7 +82,8 @@ std::string_view to_string(DecodeFault fault) noexcept {
   return "unknown";
 }
 
-support::SparseMlaCheck run_apart(const Runtime& runtime, DeviceId device, const PagedMlaCase& c, int shares, DecodeFault fault) {
+support::SparseMlaCheck run_apart(const Runtime& runtime, DeviceId device, const PagedMlaCase& c, int shares, DecodeFault fault,
+                                  int slices) {
   PagedMlaDecodeOptions options = options_of(c, device);
   options.shares = std::max(shares, 2);
   auto op = PagedMlaDecode::create(runtime, options);
@@ -114,8 +118,8 @@ support::SparseMlaCheck run_apart(const Runtime& runtime, DeviceId device, const
   REQUIRE_MESSAGE(launched, (launched ? "" : launched.error().text()));
   REQUIRE(stream->synchronize());
   if (fault == DecodeFault::split_dropped || fault == DecodeFault::weight_wrong) spoil(partial_lse, partial_rows, fault);
-  const auto merged = kernels[1].launch(Grid{static_cast<std::uint32_t>(c.batch() * c.query_tokens * c.heads), 1, 1},
-                                        combine_params(decode, c, kernels[0], shares), stream->handle());
+  const auto merged = kernels[1].launch(Grid{static_cast<std::uint32_t>(c.batch() * c.query_tokens * c.heads * slices), 1, 1},
+                                        combine_params(decode, c, kernels[0], shares, slices), stream->handle());
   REQUIRE_MESSAGE(merged, (merged ? "" : merged.error().text()));
   REQUIRE(stream->synchronize());
   return check_of(*inputs, problem.download());

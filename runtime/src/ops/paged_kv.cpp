@@ -27,6 +27,8 @@ constexpr std::int64_t kLargestGrid = 0x7fff'ffff;  // blocks in x, CUDA C++ pro
 constexpr std::int64_t kVectorBytes = 16;
 constexpr std::int64_t kBlocksPerMultiprocessor = 8;
 constexpr std::int64_t kMostPartsPerRequest = 64;
+/// Of block tables, a multiprocessor: all that is in flight at once has its blocks resident, so that a large batch is one wave of them.
+constexpr std::int64_t kCellsUnderWay = 4096;
 constexpr std::uintptr_t kWord = 4;
 constexpr std::uintptr_t kLongWord = 8;
 
@@ -62,6 +64,11 @@ struct PagedKv::State {
   /// Blocks for each of `count` equal shares of work: enough to fill the device, from the count alone.
   [[nodiscard]] std::int64_t parts(std::int64_t count, std::int64_t most) const noexcept {
     return std::clamp(ceil_div(kBlocksPerMultiprocessor * multiprocessors, count), std::int64_t{1}, std::max(most, std::int64_t{1}));
+  }
+  /// Blocks for each request of a block table.
+  [[nodiscard]] std::int64_t table_parts(std::int64_t count) const noexcept {
+    const std::int64_t blocks = kCellsUnderWay * multiprocessors / block_table->plan().rows_per_block;
+    return std::clamp(blocks / count, std::int64_t{1}, kMostPartsPerRequest);
   }
   /// Blocks for a loop over `count` elements, one a thread at most.
   [[nodiscard]] Grid sweep(const SteppingKernel& kernel, std::int64_t count) const noexcept {
@@ -182,6 +189,7 @@ Result<> PagedKv::block_table(const PagedKvBatch& batch, const TensorView& out, 
   if (auto r = check_tensor(out, {"out", DType::i32, shape, false, 1, kWord}); !r) return r;
   if (checked->size == 0) return {};
   auto params = state_->batch_params<kw_paged::BlockTableParams>(batch, *checked);
+  params.parts = static_cast<int>(state_->table_parts(checked->size));
   params.out = static_cast<int*>(out.data);
   params.out_stride = out.stride[0];
   const auto grid = line("requests", checked->size, params.parts);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "ops/beside.hpp"
 #include "ops/paged_mla_arguments.hpp"
@@ -21,8 +22,10 @@ namespace {
 using kw::paged_mla::CombineParams;
 using kw::paged_mla::DecodeParams;
 
-/// A split costs a write and a read of 2 KiB a row; 64 keys are 72 KiB to read.
-constexpr int kMinimumKeys = 64;
+/// A split costs a write and a read of 2 KiB a row; 32 keys are 36 KiB to read.
+constexpr int kMinimumKeys = 32;
+/// Of a merge that is cut into slices: what stands on a device of 128 multiprocessors beside the attention.
+constexpr std::int64_t kMergeThreads = 256 * 128;
 constexpr std::int64_t kPartialsOfAShare = 2;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
@@ -33,7 +36,7 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 struct Partition {
   int shares = 1;
   int row_tiles = 1;
-  int tile_rows = 0;
+  int slot_rows = 0;
   int tile_keys = 0;
   [[nodiscard]] Grid grid() const noexcept { return {static_cast<std::uint32_t>(shares * row_tiles), 1, 1}; }
 };
@@ -52,9 +55,9 @@ struct PagedMlaDecode::State {
   [[nodiscard]] Partition partition(const Kernel& kernel) const noexcept {
     const Plan& plan = kernel.plan();
     Partition made;
-    made.tile_rows = plan.rows_per_block;
     made.tile_keys = kernel.report().tile_fitted.block_n;
     made.row_tiles = static_cast<int>(ceil_div(rows(), plan.rows_per_block));
+    made.slot_rows = made.row_tiles * plan.rows_per_block;
     made.shares = options.shares.value_or(std::max(1, plan.blocks_per_sm * multiprocessors / made.row_tiles));
     return made;
   }
@@ -66,6 +69,15 @@ struct PagedMlaDecode::State {
     const std::int64_t request = ceil_div(rows(), kTile) * kTile;
     const std::int64_t grid = options.shares ? *options.shares * request : std::max(kTile * multiprocessors, request);
     return kPartialsOfAShare * grid;
+  }
+  /// Log2 of the blocks a row of the merge: more where the batch has few rows. It depends on nothing that a replay could find changed.
+  [[nodiscard]] int merge_slice_bits(std::int64_t batch) const noexcept {
+    const std::int64_t wanted = kMergeThreads / (batch * rows() * combine->plan().threads);
+    const auto slices = static_cast<std::uint64_t>(std::clamp<std::int64_t>(wanted, 1, kw::paged_mla::largest_slices));
+    return static_cast<int>(std::bit_width(slices)) - 1;
+  }
+  [[nodiscard]] Grid merge_grid(std::int64_t batch, int slice_bits) const noexcept {
+    return {static_cast<std::uint32_t>(batch * rows()) << slice_bits, 1, 1};
   }
   [[nodiscard]] std::uint64_t partial_output_bytes() const noexcept {
     return static_cast<std::uint64_t>(partial_rows()) * kValueColumns * sizeof(float);
@@ -158,10 +170,11 @@ Result<> PagedMlaDecode::run(const PagedMlaDecodeArguments& a, StreamHandle stre
   merge.out_stride_head = params.out_stride_head;
   merge.query_tokens = state_->options.query_tokens;
   merge.heads = state_->options.heads;
-  merge.tile_rows = partition.tile_rows;
+  merge.slot_rows = partition.slot_rows;
   merge.tile_keys = partition.tile_keys;
   merge.shares = partition.shares;
-  return state_->combine->launch(Grid{static_cast<std::uint32_t>(shape->batch * state_->rows()), 1, 1}, merge, stream);
+  merge.slice_bits = state_->merge_slice_bits(shape->batch);
+  return state_->combine->launch(state_->merge_grid(shape->batch, merge.slice_bits), merge, stream);
 }
 
 const PagedMlaDecodeOptions& PagedMlaDecode::options() const noexcept {
@@ -189,7 +202,7 @@ std::vector<PagedMlaDecode::LaunchShape> PagedMlaDecode::launch_shapes(std::int6
   const Partition partition = state_->partition(state_->decode->kernel());
   add(state_->decode->kernel(), partition.grid());
   if (partition.shares > 1) {
-    add(state_->combine->kernel(), Grid{static_cast<std::uint32_t>(batch * state_->rows()), 1, 1});
+    add(state_->combine->kernel(), state_->merge_grid(batch, state_->merge_slice_bits(batch)));
   }
   return shapes;
 }

@@ -134,7 +134,10 @@ TEST_CASE("paged MLA decode: the workspace is asked for whole, and none where no
   CHECK(op->workspace_bytes().count == 3 * 2 * 64 * (512 + 1) * 4);
   CHECK(op->launch_shapes(3).size() == 2);
   CHECK(op->launch_shapes(3)[0].grid == Grid{3, 1, 1});
-  CHECK(op->launch_shapes(3)[1].grid == Grid{24, 1, 1});
+  // A block of 128 threads a row where there are rows enough for 256 of them, else a power of two of blocks, up to 32.
+  CHECK(op->launch_shapes(3)[1].grid == Grid{24 * 8, 1, 1});
+  CHECK(op->launch_shapes(1)[1].grid == Grid{8 * 32, 1, 1});
+  CHECK(op->launch_shapes(17)[1].grid == Grid{17 * 8, 1, 1});
   LegalCall call;
   call.arguments.workspace_size = Bytes{op->workspace_bytes().count - 1};
   const auto refused = op->run(call.arguments, {});

@@ -70,6 +70,12 @@ TEST_CASE("paged MLA decode on host: any number of shares, from one to more than
     const auto check = run_apart(runtime, DeviceId::host(), c, shares, DecodeFault::none);
     CHECK_MESSAGE(check.passed, check.first_failure);
   }
+  c.lengths = {400, 3};  // more pieces than a thread of the merge reads at once
+  for (const int slices : {1, 2, 8, 32}) {
+    CAPTURE(slices);
+    const auto check = run_apart(runtime, DeviceId::host(), c, 40, DecodeFault::none, slices);
+    CHECK_MESSAGE(check.passed, check.first_failure);
+  }
   c.lengths = {200, 3};
   for (const int shares : {1, 5}) {
     c.shares = shares;
@@ -87,6 +93,7 @@ TEST_CASE("paged MLA decode on host: the planted faults turn the check red") {
        {DecodeFault::split_dropped, DecodeFault::weight_wrong, DecodeFault::causal_off_by_one, DecodeFault::tail_not_masked}) {
     CAPTURE(to_string(fault));
     CHECK_FALSE(run_apart(runtime, DeviceId::host(), c, 3, fault).passed);
+    CHECK_FALSE(run_apart(runtime, DeviceId::host(), c, 3, fault, 4).passed);
   }
 }
 

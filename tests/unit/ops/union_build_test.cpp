@@ -16,17 +16,21 @@ namespace kernwright {
 namespace {
 
 constexpr std::int64_t kTokens = 11;  // the last group is not whole
-constexpr int kTopk = 60;
 constexpr std::int64_t kRows = 70'000;
 constexpr std::uint32_t kUsed = 0xFFFF'FFFFu;
 
+struct Draw {
+  int topk;
+  std::uint32_t stretch;  ///< Positions of each of the three stretches.
+};
+
 /// Positions in three far stretches, some slots empty, some positions repeated by neighbours.
-std::vector<std::int32_t> drawn_indices() {
+std::vector<std::int32_t> drawn_indices(const Draw& draw_of) {
   std::mt19937 random(7);
-  std::vector<std::int32_t> indices(kTokens * kTopk);
+  std::vector<std::int32_t> indices(static_cast<std::size_t>(kTokens * draw_of.topk));
   for (std::int32_t& index : indices) {
     const auto draw = random();
-    index = static_cast<std::int32_t>(draw % 3 * 30'000 + draw / 3 % 500);
+    index = static_cast<std::int32_t>(draw % 3 * 30'000 + draw / 3 % draw_of.stretch);
     if (draw % 17 == 0) index = -1;
     if (draw % 19 == 0) index = static_cast<std::int32_t>(kRows);  // past the end: an empty slot too
   }
@@ -40,7 +44,9 @@ std::vector<T> downloaded(const DeviceBuffer& buffer, std::int64_t count) {
   return values;
 }
 
-void check_union(const char* name, const char* tile, int group_size) {
+void check_union(const char* name, const char* tile, int group_size, const Draw& draw = {60, 500}) {
+  const int topk = draw.topk;
+  CAPTURE(topk);
   CAPTURE(name);
   CAPTURE(tile);
   CAPTURE(group_size);
@@ -51,9 +57,9 @@ void check_union(const char* name, const char* tile, int group_size) {
   REQUIRE_MESSAGE(kernel, (kernel ? "" : kernel.error().text()));
   REQUIRE(kernel->report().tile_fitted == *Tile::parse(tile));
 
-  const std::vector<std::int32_t> indices = drawn_indices();
+  const std::vector<std::int32_t> indices = drawn_indices(draw);
   const std::int64_t groups = (kTokens + group_size - 1) / group_size;
-  const std::int64_t capacity = static_cast<std::int64_t>(group_size) * kTopk;
+  const std::int64_t capacity = static_cast<std::int64_t>(group_size) * topk;
   const std::int64_t mask_bytes = group_size > 8 ? 2 : 1;
   const auto allocate = [&](std::int64_t bytes) {
     auto buffer = runtime.allocate(host, Bytes{static_cast<std::uint64_t>(bytes)});
@@ -74,7 +80,7 @@ void check_union(const char* name, const char* tile, int group_size) {
   params.tokens = kTokens;
   params.kv_rows = kRows;
   params.capacity = capacity;
-  params.topk = kTopk;
+  params.topk = topk;
   REQUIRE(kernel->launch(Grid{static_cast<std::uint32_t>(groups), 1, 1}, params, {}));
 
   CHECK(downloaded<std::uint32_t>(next_work, 1).front() == 0);
@@ -84,8 +90,8 @@ void check_union(const char* name, const char* tile, int group_size) {
   for (std::int64_t group = 0; group < groups; ++group) {
     std::map<std::int32_t, std::uint32_t> expected;  // ascending
     for (std::int64_t token = 0; token < group_size && group * group_size + token < kTokens; ++token) {
-      for (int slot = 0; slot < kTopk; ++slot) {
-        const std::int32_t index = indices[static_cast<std::size_t>((group * group_size + token) * kTopk + slot)];
+      for (int slot = 0; slot < topk; ++slot) {
+        const std::int32_t index = indices[static_cast<std::size_t>((group * group_size + token) * topk + slot)];
         if (index >= 0 && index < kRows) expected[index] |= 1u << token;
       }
     }
@@ -108,7 +114,13 @@ TEST_CASE("union build on host: positions in several windows, beside sets") {
 }
 
 TEST_CASE("union build on host: the wide one, positions in several windows, beside sets") {
-  for (const int group_size : {2, 8, 16}) check_union("sparse_mla/union_build_wide", "portable:m4n16s1w8", group_size);
+  for (const char* tile : {"portable:m4n16s1w8", "portable:m4n16s2w8"}) {
+    for (const int group_size : {2, 8, 16}) {
+      check_union("sparse_mla/union_build_wide", tile, group_size);
+      check_union("sparse_mla/union_build_wide", tile, group_size, {61, 500});     // rows that are not 16-byte aligned
+      check_union("sparse_mla/union_build_wide", tile, group_size, {2400, 9000});  // longer than what registers hold; more rows than masks
+    }
+  }
 }
 
 }  // namespace kernwright

@@ -17,6 +17,8 @@ constexpr int kHeads = 8;
 constexpr std::array kGroupSizes = {1, 2, 4, 8, 16};
 constexpr const char* kPrefill = "sparse_mla/prefill";
 constexpr const char* kUnionBuild = "sparse_mla/union_build";
+constexpr const char* kUnionBuildWide = "sparse_mla/union_build_wide";
+constexpr const char* kBlockTable = "paged_kv/block_table";
 constexpr const char* kDecode = "paged_mla/decode";
 constexpr const char* kCombine = "paged_mla/combine";
 
@@ -86,7 +88,9 @@ void check_target(const char* name) {
   };
   for (const int group_size : kGroupSizes) {
     check(kPrefill, prefill(group_size), "");
-    if (group_size > 1) check(kUnionBuild, Specialisation{}.set("group_size", group_size), "");
+    if (group_size == 1) continue;
+    check(kUnionBuild, Specialisation{}.set("group_size", group_size), "");
+    check(kUnionBuildWide, Specialisation{}.set("group_size", group_size), "");
   }
   check(kPrefill, prefill(8, 512), "");
   check(kPrefill, prefill(1), "portable:m16n16s1w4");
@@ -95,7 +99,9 @@ void check_target(const char* name) {
   check(kDecode, Specialisation{}.set("heads", 32).set("query_tokens", 2), "");
   check(kDecode, Specialisation{}.set("heads", 16), "");
   check(kCombine, {}, "");
+  check(kBlockTable, Specialisation{}.set("page_size", 64), "");
   if (target.name() == "sm_90a") {
+    check(kUnionBuildWide, Specialisation{}.set("group_size", 8), "portable:m16n1024s2w32");
     for (const char* tile : {"wgmma:m64n48s3w16", "wgmma:m64n32s4w16"}) {
       for (const int d_qk : {512, 576}) check(kPrefill, prefill(8, d_qk), tile);
       check(kPrefill, prefill(1).set("heads", 64), tile);  // rows of one token
