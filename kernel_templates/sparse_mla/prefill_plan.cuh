@@ -27,9 +27,9 @@ struct PrefillLayout {
   int probability_offset = 0;
   int owners_offset = 0;   // u32[stages][block_n]: bit i says that token i of the group attends to the key; 0: an empty slot
   int row_offset = 0;      // float values a row, see the kernels
-  int barrier_offset = 0;  // wgmma: mbarriers
-  int work_offset = 0;     // wgmma: the slots of the work queue, 8 bytes each
-  int blocks_per_sm = 0;   // wgmma: persistent blocks
+  int barrier_offset = 0;  // wgmma, wgmma_keys: mbarriers
+  int work_offset = 0;     // wgmma, wgmma_keys: the slots of the work queue, 8 bytes each
+  int blocks_per_sm = 0;   // wgmma, wgmma_keys: persistent blocks
   int bytes = 0;
 };
 
@@ -39,7 +39,35 @@ inline constexpr int wgmma_probability_slots = 2;
 inline constexpr int wgmma_work_slots = 2;
 inline constexpr int wgmma_register_panels = 5;  // of 64 columns of Q; the others are in shared memory
 
+/// wgmma_keys: a gathering and a computing warpgroup. The rows are one token's heads, the columns of the products.
+inline constexpr int wgmma_keys_warps = 8;
+inline constexpr int wgmma_keys_block_n = 64;         // the rows of a warpgroup's product
+inline constexpr int wgmma_keys_most_bytes = 232448;  // of shared memory, on the only target that has the instructions
+
+constexpr PrefillLayout wgmma_keys_layout(const Specialisation& specialisation, const Tile& tile) {
+  PrefillLayout layout;
+  layout.threads = tile.warps * 32;
+  layout.chunks = specialisation.d_qk / 8;
+  layout.heads_per_block = tile.block_m;
+  layout.head_tiles = ceil_div(specialisation.heads, layout.heads_per_block);
+  layout.row_bytes = specialisation.d_qk * 2;
+  layout.probability_bytes = tile.block_n * 2;
+  layout.blocks_per_sm = 1;
+  layout.query_offset = tile.stages * tile.block_n * layout.row_bytes;
+  layout.probability_offset = layout.query_offset + tile.block_m * layout.row_bytes;
+  layout.row_offset = layout.probability_offset + tile.block_m * layout.probability_bytes;  // two values for each of the computing warps
+  layout.barrier_offset = layout.row_offset + 2 * (wgmma_keys_warps / 2) * tile.block_m * 4;
+  layout.work_offset = layout.barrier_offset + 2 * (tile.stages + wgmma_work_slots) * 8;
+  layout.owners_offset = layout.work_offset + wgmma_work_slots * 8;  // u8[stages][block_n]: 1, or 0 for an empty slot
+  layout.bytes = layout.owners_offset + tile.stages * tile.block_n;
+  const int fewest_rows = specialisation.heads <= 8 ? 8 : specialisation.heads <= 16 ? 16 : 32;
+  layout.legal = specialisation.group_size == 1 && tile.block_m == fewest_rows && tile.block_n == wgmma_keys_block_n &&
+                 tile.warps == wgmma_keys_warps && target_capability == 90 && layout.bytes <= wgmma_keys_most_bytes;
+  return layout;
+}
+
 constexpr PrefillLayout prefill_layout(const Specialisation& specialisation, const Tile& tile) {
+  if (tile.variant == Variant::wgmma_keys) return wgmma_keys_layout(specialisation, tile);
   const bool portable = tile.variant == Variant::portable;
   const int rows = specialisation.heads * specialisation.group_size;
   PrefillLayout layout;

@@ -1,4 +1,4 @@
-// How the persistent blocks of the wgmma variant come by their work.
+// How the persistent blocks of the wgmma variants come by their work.
 #pragma once
 
 #include "common/atomics.cuh"
@@ -7,7 +7,7 @@
 #include "common/warp.cuh"
 #include "sparse_mla/prefill_keys.cuh"
 #include "sparse_mla/prefill_rows.cuh"
-#include "sparse_mla/wgmma_shared.cuh"
+#include "sparse_mla/wgmma_work_item.cuh"
 
 namespace kw::sparse_mla {
 
@@ -30,7 +30,8 @@ KW_INLINE u32 used_slots(const KeyList& list) {
 
 /// The (group, head tile)s, from the last to the first: later groups of a prompt are the longer ones. A block takes the next one when it
 /// has room for it, so that blocks finish together whatever the lengths are. One warp of the gathering warpgroup takes, one item ahead;
-/// every warp reads.
+/// every warp reads. `Shared` says where the slots and their barriers stand.
+template <class Shared>
 class WorkQueue {
  public:
   KW_INLINE WorkQueue(const PrefillParams& params, const Shared& shared) : params_(params), shared_(shared) {}
@@ -39,20 +40,20 @@ class WorkQueue {
   KW_INLINE void take_first() const { put(0, blockIdx.x); }
   /// By the same warp, behind its next(): the item after that.
   KW_INLINE void take_another() const {
-    const u32 item = shared_.work((count_ - 1) % work_slots)->index;
+    const u32 item = shared_.work((count_ - 1) % wgmma_work_slots)->index;
     u32 taken = items() - 1 - item + gridDim.x;
     if (params_.next_work != nullptr) {
       if (lane_id() == 0) taken = gridDim.x + atomic_add_global(params_.next_work, 1u);
       taken = shuffle(taken, 0);
     }
-    mbarrier_wait(shared_.work_free(count_ % work_slots), count_ / work_slots % 2 ^ 1u);
-    put(count_ % work_slots, taken);
+    mbarrier_wait(shared_.work_free(count_ % wgmma_work_slots), count_ / wgmma_work_slots % 2 ^ 1u);
+    put(count_ % wgmma_work_slots, taken);
   }
   /// By whole warps.
   KW_INLINE WorkItem next() {
-    mbarrier_wait(shared_.work_full(count_ % work_slots), count_ / work_slots % 2);
-    const WorkItem item = *shared_.work(count_ % work_slots);
-    mbarrier_arrive(shared_.work_free(count_ % work_slots));
+    mbarrier_wait(shared_.work_full(count_ % wgmma_work_slots), count_ / wgmma_work_slots % 2);
+    const WorkItem item = *shared_.work(count_ % wgmma_work_slots);
+    mbarrier_arrive(shared_.work_free(count_ % wgmma_work_slots));
     ++count_;
     return item;
   }

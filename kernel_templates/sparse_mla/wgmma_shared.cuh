@@ -6,6 +6,7 @@
 #include "common/types.cuh"
 #include "sparse_mla/prefill_plan.cuh"
 #include "sparse_mla/prefill_rows.cuh"
+#include "sparse_mla/wgmma_work_item.cuh"
 
 namespace kw::sparse_mla {
 
@@ -31,14 +32,6 @@ constexpr int work_slots = wgmma_work_slots;
 constexpr u32 gather_registers = 32;
 constexpr u32 scores_registers = 160;
 constexpr u32 values_registers = 160;  // ptxas needs 154 for an instruction with 128 accumulators
-
-/// A (group, head tile) and how many slots of its list are to be looked at. No item: there is no more work.
-struct WorkItem {
-  static constexpr u32 none = 0xFFFFFFFFu;
-  u32 index;
-  u32 slots;
-  KW_INLINE u32 tiles() const { return ceil_div(slots, static_cast<u32>(block_n)); }
-};
 
 /// Where everything stands, by address.
 struct Shared {

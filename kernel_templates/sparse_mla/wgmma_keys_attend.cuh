@@ -1,0 +1,192 @@
+// The computing warpgroup of wgmma_keys: Sᵀ = K Qᵀ, the running softmax, Oᵀ += Vᵀ Pᵀ.
+#pragma once
+
+#include "common/barrier.cuh"
+#include "common/barrier_any.cuh"
+#include "common/cp_async.cuh"
+#include "common/math.cuh"
+#include "common/mbarrier.cuh"
+#include "common/types.cuh"
+#include "common/warp.cuh"
+#include "common/wgmma.cuh"
+#include "sparse_mla/prefill_rows.cuh"
+#include "sparse_mla/wgmma_keys_output.cuh"
+#include "sparse_mla/wgmma_keys_shared.cuh"
+#include "sparse_mla/wgmma_keys_softmax.cuh"
+#include "sparse_mla/wgmma_queue.cuh"
+
+namespace kw::sparse_mla {
+
+constexpr int steps = layout.chunks / 2;  // of 16 columns of Q and K
+constexpr int chains = 4;
+static_assert(steps % chains == 0);
+
+/// d (+)= A Bᵀ for 64 rows of A and a row of B a head.
+template <Major major_a>
+KW_INLINE void multiply(Tile64& d, u64 a, u64 b, bool accumulate) {
+  if constexpr (block_heads == 8) {
+    wgmma_m64n8k16<major_a>(d, a, b, accumulate);
+  } else if constexpr (block_heads == 16) {
+    wgmma_m64n16k16<major_a>(d, a, b, accumulate);
+  } else {
+    wgmma_m64n32k16<major_a>(d, a, b, accumulate);
+  }
+}
+
+/// Starts to fetch the queries of an item's heads into shared memory; zeros where a head is padding.
+KW_INLINE void start_queries(const PrefillParams& params, const Shared& shared, const WorkItem& item) {
+  if (item.index == WorkItem::none) return;
+  const BlockRows block = block_rows(params, item.index);
+  constexpr int panel_pieces = block_heads * 8;
+  constexpr int pieces = panels * panel_pieces;
+  const int thread = static_cast<int>(threadIdx.x) % warpgroup;
+  KW_UNROLL_BY(5)
+  for (int i = thread; i < pieces; i += warpgroup) {
+    const int panel = i / panel_pieces;
+    const int r = i % panel_pieces / 8;
+    const int piece = i % 8;
+    const Row row = block.row(r);
+    const unsigned char* from = row.padding ? static_cast<const unsigned char*>(params.q) : query_row(params, row);
+    cp_async_16(shared.query() + static_cast<u32>(panel * query_panel_bytes + r * 128 + (piece ^ (r % 8)) * 16),
+                from + panel * 128 + piece * 16, row.padding ? 0u : 16u);
+  }
+  cp_async_commit();
+}
+
+/// What start_queries fetched and what this thread staged is there for all threads and their products.
+KW_INLINE void meet_with_queries() {
+  cp_async_wait<0>();
+  async_proxy_fence();
+  named_barrier_sync(computing_barrier, warpgroup);
+}
+
+/// Sᵀ = K Qᵀ of a stage, in base 2 and relative to the references; minus infinity where the slot is empty. The tensor cores sum it in four
+/// chains from zero, which are added in fp32: a tensor core truncates where fp32 arithmetic rounds. The chains take turns, so that no
+/// product waits for the one before it.
+KW_INLINE void score_tile(const Shared& shared, u32 slot, const bool (&owned)[2], const RunningHeads& running, float scale_log2,
+                          Tile64& scores) {
+  const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(slot));
+  const u64 queries = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.query());
+  Tile64 chain[chains];
+  wgmma_fence();
+  KW_UNROLL
+  for (int i = 0; i < steps / chains; ++i) {
+    KW_UNROLL
+    for (int c = 0; c < chains; ++c) {
+      const int step = c * (steps / chains) + i;
+      multiply<Major::k>(chain[c], advance_descriptor(keys, static_cast<u32>(step / 4 * panel_bytes + step % 4 * 32)),
+                         advance_descriptor(queries, static_cast<u32>(step / 4 * query_panel_bytes + step % 4 * 32)), i > 0);
+    }
+  }
+  wgmma_commit();
+  KW_UNROLL
+  for (int i = 0; i < elements; ++i) scores[i] = owned[i / 2 % 2] ? -running.reference[head_of(i)] : -infinity;
+  wgmma_wait<0>();
+  KW_UNROLL
+  for (int c = 0; c < chains; ++c) {
+    KW_UNROLL
+    for (int i = 0; i < elements; ++i) scores[i] = fused_multiply_add(chain[c][i], scale_log2, scores[i]);
+  }
+}
+
+/// P of a tile's scores into shared memory, for every warp; O is multiplied where a reference moves. P is computed before it is known
+/// whether the references stay: nearly always they do, and the barrier that hands P on tells.
+KW_INLINE void softmax_tile(const Shared& shared, const bool (&owned)[2], int warp, Tile64& scores, RunningHeads& running, Output& output) {
+  Probabilities probabilities;
+  probabilities.compute(scores);
+  bool again = false;
+  KW_UNROLL
+  for (int j = 0; j < elements; j += 4) {
+    KW_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      const int h = head_of(j + e);
+      const float largest = max_number(scores[j + e], scores[j + e + 2]);
+      again = again || largest > running.limit[h] || probabilities.sum[h] != probabilities.sum[h];
+      running.largest[h] = max_number(running.largest[h], running.reference[h] + largest);
+    }
+  }
+  probabilities.store(shared, warp);
+  async_proxy_fence();
+  if (named_barrier_any(computing_barrier, warpgroup, again)) {
+    move_references(shared, owned, warp, scores, running, output);
+    probabilities.compute(scores);
+    probabilities.store(shared, warp);
+    async_proxy_fence();
+    named_barrier_sync(computing_barrier, warpgroup);
+  }
+  KW_UNROLL
+  for (int h = 0; h < thread_heads; ++h) running.sum[h] += probabilities.sum[h];
+}
+
+/// Oᵀ += Vᵀ Pᵀ of a stage: 64 columns of V are the rows of a product, so that V is read along its rows (M-major) where K is read across
+/// them.
+KW_INLINE void add_values(const Shared& shared, u32 slot, Output& output) {
+  const u64 values = matrix_descriptor<SharedSwizzle::bytes_128, panel_bytes, 1024>(shared.stage(slot));
+  const u64 probability = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.probability());
+  wgmma_fence();
+  KW_UNROLL
+  for (int s = 0; s < block_n / 16; ++s) {
+    KW_UNROLL
+    for (int p = 0; p < value_panels; ++p) {
+      multiply<Major::mn>(output[p], advance_descriptor(values, static_cast<u32>(p * panel_bytes + s * 16 * 128)),
+                          advance_descriptor(probability, static_cast<u32>(s * 32)), true);
+    }
+  }
+  wgmma_commit();
+  wgmma_wait<0>();
+}
+
+KW_INLINE void attend(const PrefillParams& params, const Shared& shared) {
+  const int warp = warp_id() % computing_warps;
+  const float scale_log2 = params.sm_scale * log2_e;
+  RingPlace<stages> ring;
+  RingPlace<stages> before{stages - 1, 1u};  // the stage before, free once every warp is through with its P
+  WorkQueue queue(params, shared);
+  WorkItem item = queue.next();
+  start_queries(params, shared, item);
+  meet_with_queries();
+  while (item.index != WorkItem::none) {
+    const int tiles = static_cast<int>(item.tiles());
+    WorkItem following;
+    RunningHeads running;
+    Output output = {};
+    KW_UNROLL_BY(1)
+    for (int t = 0; t < tiles; ++t) {
+      mbarrier_wait(shared.full(ring.slot), ring.round);
+      async_proxy_fence();
+      const u8* owners = shared.owners(ring.slot) + warp * 16 + lane_id() / 4;
+      const bool owned[2] = {owners[0] != 0, owners[8] != 0};
+      Tile64 scores;
+      score_tile(shared, ring.slot, owned, running, scale_log2, scores);
+      mbarrier_wait(shared.free(before.slot), before.round);
+      softmax_tile(shared, owned, warp, scores, running, output);
+      if (t == tiles - 1) {  // every warp is through with the queries
+        following = queue.next();
+        start_queries(params, shared, following);
+      }
+      add_values(shared, ring.slot, output);
+      if (t == tiles - 1) break;  // the output leaves through this stage
+      mbarrier_arrive(shared.free(ring.slot));
+      before = ring;
+      ring.next();
+    }
+    if (tiles == 0) {
+      following = queue.next();
+      start_queries(params, shared, following);
+    }
+    const BlockRows block = block_rows(params, item.index);
+    float factor[thread_heads];
+    finish_heads(params, block, shared, warp, running, factor);
+    if (tiles > 0) stage_output(shared.stage(ring.slot), warp, output, factor);
+    meet_with_queries();
+    write_output(params, block, shared.stage_contents(ring.slot), tiles == 0);
+    if (tiles > 0) {
+      mbarrier_arrive(shared.free(ring.slot));
+      before = ring;
+      ring.next();
+    }
+    item = following;
+  }
+}
+
+}  // namespace kw::sparse_mla

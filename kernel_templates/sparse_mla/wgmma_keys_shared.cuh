@@ -1,0 +1,51 @@
+// The wgmma_keys variant of sparse MLA prefill: its constants, and where everything stands in shared memory. prefill_wgmma_keys.cu draws
+// it.
+#pragma once
+
+#include "common/mbarrier.cuh"
+#include "common/shared_memory.cuh"
+#include "common/types.cuh"
+#include "sparse_mla/prefill_plan.cuh"
+#include "sparse_mla/prefill_rows.cuh"
+#include "sparse_mla/wgmma_work_item.cuh"
+
+namespace kw::sparse_mla {
+
+constexpr int block_heads = tile.block_m;  // the columns of the products
+constexpr int block_n = tile.block_n;      // keys: the rows of S, the depth of P V
+constexpr int stages = tile.stages;
+constexpr int panels = layout.chunks / 8;  // of 64 columns
+constexpr int value_panels = d_v / 64;
+constexpr int query_panel_bytes = block_heads * 128;
+constexpr int panel_bytes = block_n * 128;  // of a stage
+constexpr int stage_bytes = panels * panel_bytes;
+constexpr int warpgroup = 128;
+constexpr int computing_warps = 4;
+constexpr int computing_barrier = 1;       // named barrier of the computing warpgroup
+constexpr float rescale_threshold = 8.0f;  // in base 2
+static_assert(layout.probability_bytes == 128, "a row of P fills the 128-byte swizzle");
+
+/// Where everything stands, by address.
+struct Shared {
+  SharedAddress base;
+  unsigned char* bytes;
+
+  KW_INLINE SharedAddress stage(u32 slot) const { return base + slot * stage_bytes; }
+  KW_INLINE const unsigned char* stage_contents(u32 slot) const { return bytes + slot * stage_bytes; }
+  KW_INLINE SharedAddress query() const { return base + static_cast<u32>(layout.query_offset); }
+  KW_INLINE SharedAddress probability() const { return base + static_cast<u32>(layout.probability_offset); }
+  /// What the computing warps tell each other of each head.
+  KW_INLINE float* sums(int warp) const { return reinterpret_cast<float*>(bytes + layout.row_offset) + warp * block_heads; }
+  KW_INLINE float* maxima(int warp) const { return sums(computing_warps + warp); }
+  KW_INLINE u8* owners(u32 slot) const { return bytes + layout.owners_offset + slot * block_n; }
+  KW_INLINE SharedAddress full(u32 slot) const { return barrier(slot); }
+  KW_INLINE SharedAddress free(u32 slot) const { return barrier(stages + slot); }
+  KW_INLINE SharedAddress work_full(u32 slot) const { return barrier(2 * stages + slot); }
+  KW_INLINE SharedAddress work_free(u32 slot) const { return barrier(2 * stages + wgmma_work_slots + slot); }
+  KW_INLINE WorkItem* work(u32 slot) const { return reinterpret_cast<WorkItem*>(bytes + layout.work_offset) + slot; }
+
+ private:
+  KW_INLINE SharedAddress barrier(u32 index) const { return base + static_cast<u32>(layout.barrier_offset) + index * mbarrier_bytes; }
+};
+
+}  // namespace kw::sparse_mla
