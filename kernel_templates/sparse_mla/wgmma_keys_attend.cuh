@@ -19,6 +19,7 @@ namespace kw::sparse_mla {
 
 constexpr int steps = layout.chunks / 2;  // of 16 columns of Q and K
 constexpr int chains = 4;
+constexpr int chains_at_once = block_heads == 32 ? 2 : 4;  // of 32 heads the accumulators of four do not fit beside those of O
 static_assert(steps % chains == 0);
 
 /// d (+)= A Bᵀ for 64 rows of A and a row of B a head.
@@ -37,18 +38,20 @@ KW_INLINE void multiply(Tile64& d, u64 a, u64 b, bool accumulate) {
 KW_INLINE void start_queries(const PrefillParams& params, const Shared& shared, const WorkItem& item) {
   if (item.index == WorkItem::none) return;
   const BlockRows block = block_rows(params, item.index);
-  constexpr int panel_pieces = block_heads * 8;
-  constexpr int pieces = panels * panel_pieces;
-  const int thread = static_cast<int>(threadIdx.x) % warpgroup;
-  KW_UNROLL_BY(5)
-  for (int i = thread; i < pieces; i += warpgroup) {
-    const int panel = i / panel_pieces;
-    const int r = i % panel_pieces / 8;
-    const int piece = i % 8;
+  constexpr int rows_at_once = minimum(block_heads, 16);
+  constexpr int panels_at_once = 16 / rows_at_once;
+  const int thread = static_cast<int>(reread_thread_index()) % warpgroup;  // addresses are not worth registers in the loop over tiles
+  const int piece = thread % 8;
+  KW_UNROLL_BY(1)
+  for (int r = thread / 8 % rows_at_once; r < block_heads; r += rows_at_once) {
     const Row row = block.row(r);
-    const unsigned char* from = row.padding ? static_cast<const unsigned char*>(params.q) : query_row(params, row);
-    cp_async_16(shared.query() + static_cast<u32>(panel * query_panel_bytes + r * 128 + (piece ^ (r % 8)) * 16),
-                from + panel * 128 + piece * 16, row.padding ? 0u : 16u);
+    const unsigned char* from = (row.padding ? static_cast<const unsigned char*>(params.q) : query_row(params, row)) + piece * 16;
+    const SharedAddress to = shared.query() + static_cast<u32>(r * 128 + (piece ^ (r % 8)) * 16);
+    KW_UNROLL
+    for (int p = 0; p < panels; p += panels_at_once) {
+      const int panel = p + thread / (8 * rows_at_once);
+      if (panel < panels) cp_async_16(to + static_cast<u32>(panel * query_panel_bytes), from + panel * 128, row.padding ? 0u : 16u);
+    }
   }
   cp_async_commit();
 }
@@ -63,29 +66,34 @@ KW_INLINE void meet_with_queries() {
 /// Sᵀ = K Qᵀ of a stage, in base 2 and relative to the references; minus infinity where the slot is empty. The tensor cores sum it in four
 /// chains from zero, which are added in fp32: a tensor core truncates where fp32 arithmetic rounds. The chains take turns, so that no
 /// product waits for the one before it.
-KW_INLINE void score_tile(const Shared& shared, u32 slot, const bool (&owned)[2], const RunningHeads& running, float scale_log2,
+KW_INLINE void score_tile(const Shared& shared, SharedAddress stage, const bool (&owned)[2], const RunningHeads& running, float scale_log2,
                           Tile64& scores) {
-  const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.stage(slot));
+  const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(stage);
   const u64 queries = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.query());
-  Tile64 chain[chains];
-  wgmma_fence();
   KW_UNROLL
-  for (int i = 0; i < steps / chains; ++i) {
+  for (int first = 0; first < chains; first += chains_at_once) {
+    Tile64 chain[chains_at_once];
+    wgmma_fence();
     KW_UNROLL
-    for (int c = 0; c < chains; ++c) {
-      const int step = c * (steps / chains) + i;
-      multiply<Major::k>(chain[c], advance_descriptor(keys, static_cast<u32>(step / 4 * panel_bytes + step % 4 * 32)),
-                         advance_descriptor(queries, static_cast<u32>(step / 4 * query_panel_bytes + step % 4 * 32)), i > 0);
+    for (int i = 0; i < steps / chains; ++i) {
+      KW_UNROLL
+      for (int c = 0; c < chains_at_once; ++c) {
+        const int step = (first + c) * (steps / chains) + i;
+        multiply<Major::k>(chain[c], advance_descriptor(keys, static_cast<u32>(step / 4 * panel_bytes + step % 4 * 32)),
+                           advance_descriptor(queries, static_cast<u32>(step / 4 * query_panel_bytes + step % 4 * 32)), i > 0);
+      }
     }
-  }
-  wgmma_commit();
-  KW_UNROLL
-  for (int i = 0; i < elements; ++i) scores[i] = owned[i / 2 % 2] ? -running.reference[head_of(i)] : -infinity;
-  wgmma_wait<0>();
-  KW_UNROLL
-  for (int c = 0; c < chains; ++c) {
+    wgmma_commit();
+    if (first == 0) {  // beside the products
+      KW_UNROLL
+      for (int i = 0; i < elements; ++i) scores[i] = owned[i / 2 % 2] ? -running.reference[head_of(i)] : -infinity;
+    }
+    wgmma_wait<0>();
     KW_UNROLL
-    for (int i = 0; i < elements; ++i) scores[i] = fused_multiply_add(chain[c][i], scale_log2, scores[i]);
+    for (int c = 0; c < chains_at_once; ++c) {
+      KW_UNROLL
+      for (int i = 0; i < elements; ++i) scores[i] = fused_multiply_add(chain[c][i], scale_log2, scores[i]);
+    }
   }
 }
 
@@ -120,8 +128,8 @@ KW_INLINE void softmax_tile(const Shared& shared, const bool (&owned)[2], int wa
 
 /// Oᵀ += Vᵀ Pᵀ of a stage: 64 columns of V are the rows of a product, so that V is read along its rows (M-major) where K is read across
 /// them.
-KW_INLINE void add_values(const Shared& shared, u32 slot, Output& output) {
-  const u64 values = matrix_descriptor<SharedSwizzle::bytes_128, panel_bytes, 1024>(shared.stage(slot));
+KW_INLINE void add_values(const Shared& shared, SharedAddress stage, Output& output) {
+  const u64 values = matrix_descriptor<SharedSwizzle::bytes_128, panel_bytes, 1024>(stage);
   const u64 probability = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.probability());
   wgmma_fence();
   KW_UNROLL
@@ -154,17 +162,19 @@ KW_INLINE void attend(const PrefillParams& params, const Shared& shared) {
     for (int t = 0; t < tiles; ++t) {
       mbarrier_wait(shared.full(ring.slot), ring.round);
       async_proxy_fence();
+      // The same for all lanes, said so that a register of the warp holds it: descriptors must be in such.
+      const SharedAddress stage{shuffle(shared.stage(ring.slot).offset, 0)};
       const u8* owners = shared.owners(ring.slot) + warp * 16 + lane_id() / 4;
       const bool owned[2] = {owners[0] != 0, owners[8] != 0};
       Tile64 scores;
-      score_tile(shared, ring.slot, owned, running, scale_log2, scores);
+      score_tile(shared, stage, owned, running, scale_log2, scores);
       mbarrier_wait(shared.free(before.slot), before.round);
       softmax_tile(shared, owned, warp, scores, running, output);
       if (t == tiles - 1) {  // every warp is through with the queries
         following = queue.next();
         start_queries(params, shared, following);
       }
-      add_values(shared, ring.slot, output);
+      add_values(shared, stage, output);
       if (t == tiles - 1) break;  // the output leaves through this stage
       mbarrier_arrive(shared.free(ring.slot));
       before = ring;

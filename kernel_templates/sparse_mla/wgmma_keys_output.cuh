@@ -69,7 +69,7 @@ KW_INLINE void stage_output(SharedAddress stage, int warp, const Output& output,
 /// From there to global memory, whole rows at a time; zeros where nothing was staged.
 KW_INLINE void write_output(const PrefillParams& params, const BlockRows& block, const unsigned char* staged, bool empty) {
   constexpr int pieces = output_row_bytes / 16;
-  const int thread = static_cast<int>(threadIdx.x) % warpgroup;
+  const int thread = static_cast<int>(reread_thread_index()) % warpgroup;
   KW_UNROLL_BY(4)
   for (int i = thread; i < block_heads * pieces; i += warpgroup) {
     const int r = i / pieces;

@@ -71,7 +71,8 @@ struct Probabilities {
     const int lane = lane_id();
     const u32 piece = static_cast<u32>(((warp * 2 + lane / 8 % 2) ^ (lane % 8)) * 16);
     if constexpr (block_heads == 8) {
-      stmatrix_x2_transposed(shared.probability() + static_cast<u32>(lane % 8 * 128) + piece, packed);
+      const u32 fragment[2] = {packed[0], packed[1]};
+      stmatrix_x2_transposed(shared.probability() + static_cast<u32>(lane % 8 * 128) + piece, fragment);
     } else {
       KW_UNROLL
       for (int j = 0; j < elements / 2; j += 4) {
