@@ -96,7 +96,14 @@ void check_target(const char* name) {
   check(kDecode, Specialisation{}.set("heads", 16), "");
   check(kCombine, {}, "");
   if (target.name() == "sm_90a") {
-    for (const int d_qk : {512, 576}) check(kPrefill, prefill(8, d_qk), "wgmma:m64n32s5w16");
+    for (const int d_qk : {512, 576}) {
+      check(kPrefill, prefill(8, d_qk), "wgmma:m64n32s5w16");
+      check(kPrefill, prefill(1, d_qk), "wgmma_keys:m8n64s3w8");
+      check(kPrefill, prefill(1, d_qk).set("heads", 16), "wgmma_keys:m16n64s2w8");
+      for (const int heads : {17, 32, 128}) check(kPrefill, prefill(1, d_qk).set("heads", heads), "wgmma_keys:m32n64s2w8");
+    }
+    check(kPrefill, prefill(1, 512).set("heads", 16), "wgmma_keys:m16n64s3w8");
+    check(kPrefill, prefill(1), "mma:m16n32s2w4");
   }
 }
 
@@ -144,7 +151,7 @@ TEST_CASE("template compile: the whole fall-back order builds, and its last tile
       REQUIRE_MESSAGE(item.outcome != WarmOutcome::skipped, item.tile.text() << ": " << item.reason);
       check_no_spills(item, prefill(group_size), target);
     }
-    CHECK(items->front().tile.variant == (group_size == 8 ? "wgmma" : "mma"));
+    CHECK(items->front().tile.variant == (group_size == 8 ? "wgmma" : "wgmma_keys"));
     CHECK(items->back().tile.variant == "portable");
     CHECK(items->back().plan.dynamic_shared <= kSharedWithoutOptIn);
   }
