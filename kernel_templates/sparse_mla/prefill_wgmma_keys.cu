@@ -7,8 +7,8 @@
 //   attend   Sᵀ = K Qᵀ, softmax, Pᵀ through shared memory, Oᵀ += Vᵀ Pᵀ, 512 × heads in registers         ── free ──▶ gather
 //
 // K and V are the same rows, fetched once. A row takes an SM about 40 cycles to gather, whatever is computed. The products of 64 keys read
-// (36 + 32) · 2 KiB of the stage and the heads' operands, at 128 bytes a cycle, and are through in half of that time: nothing has to overlap
-// inside the computing group, it must only not keep a stage longer than the others take to fill.
+// (36 + 32) · 2 KiB of the stage and the heads' operands, at 128 bytes a cycle, and are through in half of that time: nothing has to
+// overlap inside the computing group, it must only not keep a stage longer than the others take to fill.
 //
 // Running maximum: as in the wgmma variant, the sums refer to a head's maximum of some time ago, and O is rescaled only where a score
 // exceeds it by more than 8 (in base 2).
