@@ -157,6 +157,29 @@ TEST_CASE("template compile: the whole fall-back order builds, and its last tile
   }
 }
 
+TEST_CASE("template compile: wgmma_keys takes one token at a time, in the fewest columns that hold its heads") {
+  const Runtime runtime = make_runtime();
+  if (!compiler_present()) return;
+  struct Asked {
+    int heads, group_size, d_qk;
+    const char* tile;
+    const char* target;
+  };
+  for (const Asked& asked : {Asked{8, 1, 576, "wgmma_keys:m16n64s2w8", "sm_90a"}, Asked{9, 1, 576, "wgmma_keys:m8n64s3w8", "sm_90a"},
+                             Asked{16, 1, 576, "wgmma_keys:m32n64s2w8", "sm_90a"}, Asked{17, 1, 576, "wgmma_keys:m16n64s2w8", "sm_90a"},
+                             Asked{33, 1, 576, "wgmma_keys:m16n64s2w8", "sm_90a"}, Asked{4, 2, 576, "wgmma_keys:m8n64s3w8", "sm_90a"},
+                             Asked{8, 1, 576, "wgmma_keys:m8n64s3w8", "sm_100a"},
+                             // More shared memory than a block can have.
+                             Asked{16, 1, 576, "wgmma_keys:m16n64s3w8", "sm_90a"}, Asked{32, 1, 512, "wgmma_keys:m32n64s3w8", "sm_90a"}}) {
+    CAPTURE(asked.tile);
+    CAPTURE(asked.heads);
+    const Specialisation specialisation = prefill(asked.group_size, asked.d_qk).set("heads", asked.heads);
+    const auto items = runtime.warm(WarmRequest{kPrefill, specialisation, *Target::parse(asked.target), tile(asked.tile), false});
+    REQUIRE_FALSE(items);
+    CHECK(items.error().text().find(std::string(asked.tile) + " is not legal") != std::string::npos);
+  }
+}
+
 TEST_CASE("template compile: the whole fall-back order of paged MLA decode builds without spills") {
   const Runtime runtime = make_runtime();
   if (!compiler_present()) return;
