@@ -19,7 +19,6 @@ namespace kw::sparse_mla {
 
 constexpr int steps = layout.chunks / 2;  // of 16 columns of Q and K
 constexpr int chains = 4;
-constexpr int chains_at_once = block_heads == 32 ? 2 : 4;  // of 32 heads the accumulators of four do not fit beside those of O
 static_assert(steps % chains == 0);
 
 /// d (+)= A Bᵀ for 64 rows of A and a row of B a head.
@@ -70,30 +69,25 @@ KW_INLINE void score_tile(const Shared& shared, SharedAddress stage, const bool 
                           Tile64& scores) {
   const u64 keys = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(stage);
   const u64 queries = matrix_descriptor<SharedSwizzle::bytes_128, 0, 1024>(shared.query());
+  Tile64 chain[chains];
+  wgmma_fence();
   KW_UNROLL
-  for (int first = 0; first < chains; first += chains_at_once) {
-    Tile64 chain[chains_at_once];
-    wgmma_fence();
+  for (int i = 0; i < steps / chains; ++i) {
     KW_UNROLL
-    for (int i = 0; i < steps / chains; ++i) {
-      KW_UNROLL
-      for (int c = 0; c < chains_at_once; ++c) {
-        const int step = (first + c) * (steps / chains) + i;
-        multiply<Major::k>(chain[c], advance_descriptor(keys, static_cast<u32>(step / 4 * panel_bytes + step % 4 * 32)),
-                           advance_descriptor(queries, static_cast<u32>(step / 4 * query_panel_bytes + step % 4 * 32)), i > 0);
-      }
+    for (int c = 0; c < chains; ++c) {
+      const int step = c * (steps / chains) + i;
+      multiply<Major::k>(chain[c], advance_descriptor(keys, static_cast<u32>(step / 4 * panel_bytes + step % 4 * 32)),
+                         advance_descriptor(queries, static_cast<u32>(step / 4 * query_panel_bytes + step % 4 * 32)), i > 0);
     }
-    wgmma_commit();
-    if (first == 0) {  // beside the products
-      KW_UNROLL
-      for (int i = 0; i < elements; ++i) scores[i] = owned[i / 2 % 2] ? -running.reference[head_of(i)] : -infinity;
-    }
-    wgmma_wait<0>();
+  }
+  wgmma_commit();
+  KW_UNROLL
+  for (int i = 0; i < elements; ++i) scores[i] = owned[i / 2 % 2] ? -running.reference[head_of(i)] : -infinity;  // beside the products
+  wgmma_wait<0>();
+  KW_UNROLL
+  for (int c = 0; c < chains; ++c) {
     KW_UNROLL
-    for (int c = 0; c < chains_at_once; ++c) {
-      KW_UNROLL
-      for (int i = 0; i < elements; ++i) scores[i] = fused_multiply_add(chain[c][i], scale_log2, scores[i]);
-    }
+    for (int i = 0; i < elements; ++i) scores[i] = fused_multiply_add(chain[c][i], scale_log2, scores[i]);
   }
 }
 
