@@ -15,4 +15,16 @@ KW_INLINE void stmatrix_x4(SharedAddress row, const u32 (&fragment)[4]) {
                : "memory");
 }
 
+/// The same, each matrix transposed: lane 8·i + c gives the address of column c of matrix i, whose elements become neighbours.
+KW_INLINE void stmatrix_x4_transposed(SharedAddress column, const u32 (&fragment)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(column.offset), "r"(fragment[0]),
+               "r"(fragment[1]), "r"(fragment[2]), "r"(fragment[3])
+               : "memory");
+}
+/// Of two matrices: the addresses come from the lanes 0 to 15.
+KW_INLINE void stmatrix_x2_transposed(SharedAddress column, const u32 (&fragment)[2]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(column.offset), "r"(fragment[0]), "r"(fragment[1])
+               : "memory");
+}
+
 }  // namespace kw

@@ -82,7 +82,37 @@ KW_INLINE void wgmma_m64k16_registers(float (&d)[24], const u32 (&a)[4], u64 b, 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<u32>(accumulate)));
 }
 
-/// d (+)= A Bᵀ: A 64 × 16 and B N × 16, both K-major in shared memory; N, 32 or 48, is what d says. PTX ISA: wgmma.mma_async.
+/// Along which of its axes a matrix in shared memory is contiguous; the value is what the instruction takes (imm-trans-a).
+enum class Major : int { k = 0, mn = 1 };
+
+/// d (+)= A Bᵀ: A 64 × 16 and B N × 16 in shared memory, B K-major; N, 8, 16, 32 or 48, is what d says. PTX ISA: wgmma.mma_async.
+template <Major major_a = Major::k>
+KW_INLINE void wgmma_m64k16(float (&d)[4], u64 a, u64 b, bool accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred accumulate;\n"
+      "setp.ne.b32 accumulate, %6, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3"
+      "}, %4, %5, accumulate, 1, 1, %7, 0;\n"
+      "}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "l"(a), "l"(b), "r"(static_cast<u32>(accumulate)), "n"(static_cast<int>(major_a)));
+}
+template <Major major_a = Major::k>
+KW_INLINE void wgmma_m64k16(float (&d)[8], u64 a, u64 b, bool accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred accumulate;\n"
+      "setp.ne.b32 accumulate, %10, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7"
+      "}, %8, %9, accumulate, 1, 1, %11, 0;\n"
+      "}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+      : "l"(a), "l"(b), "r"(static_cast<u32>(accumulate)), "n"(static_cast<int>(major_a)));
+}
+template <Major major_a = Major::k>
 KW_INLINE void wgmma_m64k16(float (&d)[16], u64 a, u64 b, bool accumulate) {
   asm volatile(
       "{\n"
@@ -90,12 +120,13 @@ KW_INLINE void wgmma_m64k16(float (&d)[16], u64 a, u64 b, bool accumulate) {
       "setp.ne.b32 accumulate, %18, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
-      "}, %16, %17, accumulate, 1, 1, 0, 0;\n"
+      "}, %16, %17, accumulate, 1, 1, %19, 0;\n"
       "}"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]),
         "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
-      : "l"(a), "l"(b), "r"(static_cast<u32>(accumulate)));
+      : "l"(a), "l"(b), "r"(static_cast<u32>(accumulate)), "n"(static_cast<int>(major_a)));
 }
+template <Major major_a = Major::k>
 KW_INLINE void wgmma_m64k16(float (&d)[24], u64 a, u64 b, bool accumulate) {
   asm volatile(
       "{\n"
@@ -104,12 +135,12 @@ KW_INLINE void wgmma_m64k16(float (&d)[24], u64 a, u64 b, bool accumulate) {
       "wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
       "%16, %17, %18, %19, %20, %21, %22, %23"
-      "}, %24, %25, accumulate, 1, 1, 0, 0;\n"
+      "}, %24, %25, accumulate, 1, 1, %27, 0;\n"
       "}"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]),
         "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
         "+f"(d[21]), "+f"(d[22]), "+f"(d[23])
-      : "l"(a), "l"(b), "r"(static_cast<u32>(accumulate)));
+      : "l"(a), "l"(b), "r"(static_cast<u32>(accumulate)), "n"(static_cast<int>(major_a)));
 }
 
 /// d (+)= A B: A 64 × 16 K-major, B 16 × 128 N-major, both in shared memory. PTX ISA: wgmma.mma_async.

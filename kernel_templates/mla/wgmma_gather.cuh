@@ -14,7 +14,7 @@ namespace kw::mla {
 /// Puts the item behind `item`, and brings its Q into the L2 cache: the scoring group reads it when it has nothing else to do. By a whole
 /// warp.
 template <class Work>
-KW_INLINE void put_another(const Work& work, const typename Work::Item& item, const WorkQueue<typename Work::Item>& queue) {
+KW_INLINE void put_another(const Work& work, const typename Work::Item& item, const WorkQueue<typename Work::Item, Shared>& queue) {
   const typename Work::Item another = work.after(item);
   queue.put_another(another);
   if (another.none()) return;
@@ -29,7 +29,7 @@ KW_INLINE void gather(const Work& work, const Shared& shared) {
   constexpr int rows_at_once = warpgroup / 8;
   constexpr int rows = block_n / rows_at_once;  // of a thread
   RingPlace<stages> ring;
-  WorkQueue<typename Work::Item> queue(shared);
+  WorkQueue<typename Work::Item, Shared> queue(shared);
   if (warp_id() == 0) queue.put_first(work.first());
   for (;;) {
     const typename Work::Item item = queue.next();

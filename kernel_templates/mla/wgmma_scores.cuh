@@ -216,7 +216,7 @@ KW_INLINE void score(const Work& work, const Shared& shared) {
   const float scale_log2 = work.sm_scale() * log2_e;
   RingPlace<stages> ring;  // the stage whose products are started next
   RingPlace<slots> slot;
-  WorkQueue<typename Work::Item> queue(shared);
+  WorkQueue<typename Work::Item, Shared> queue(shared);
   for (;;) {
     const typename Work::Item item = queue.next();
     if (item.none()) return;

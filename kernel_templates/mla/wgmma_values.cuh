@@ -29,7 +29,7 @@ KW_INLINE void accumulate(const Work& work, const Shared& shared, int half) {
   const int own_row = warp_id() % 4 * 16 + lane_id() / 4;
   RingPlace<stages> ring;
   u32 handed = 0;  // times that a slot of P was handed over
-  WorkQueue<typename Work::Item> queue(shared);
+  WorkQueue<typename Work::Item, Shared> queue(shared);
   for (;;) {
     const typename Work::Item item = queue.next();
     if (item.none()) return;

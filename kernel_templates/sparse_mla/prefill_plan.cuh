@@ -5,6 +5,7 @@
 
 #include "common/types.cuh"
 #include "kernwright/specialisation.cuh"
+#include "mla/wgmma_keys_layout.cuh"
 #include "mla/wgmma_layout.cuh"
 #include "sparse_mla/prefill_params.cuh"
 
@@ -28,11 +29,23 @@ struct PrefillLayout {
   int probability_offset = 0;
   int owners_offset = 0;  // u32[stages][block_n]: bit i says that token i of the group attends to the key; 0: an empty slot
   int row_offset = 0;     // float values a row, see the kernels
-  int blocks_per_sm = 0;  // wgmma: persistent blocks
+  int blocks_per_sm = 0;  // wgmma, wgmma_keys: persistent blocks
   int bytes = 0;
 };
 
 constexpr PrefillLayout prefill_layout(const Specialisation& specialisation, const Tile& tile) {
+  if (tile.variant == Variant::wgmma_keys) {
+    const int fewest_rows = specialisation.heads <= 8 ? 8 : specialisation.heads <= 16 ? 16 : 32;
+    const mla::WgmmaKeysLayout shared = mla::wgmma_keys_layout(specialisation.d_qk, tile);
+    PrefillLayout layout;
+    layout.legal = shared.legal && specialisation.group_size == 1 && tile.block_m == fewest_rows;
+    layout.threads = tile.warps * 32;
+    layout.heads_per_block = tile.block_m;
+    layout.head_tiles = ceil_div(specialisation.heads, layout.heads_per_block);
+    layout.blocks_per_sm = 1;
+    layout.bytes = shared.bytes;
+    return layout;
+  }
   const bool portable = tile.variant == Variant::portable;
   const int rows = specialisation.heads * specialisation.group_size;
   PrefillLayout layout;
@@ -89,8 +102,7 @@ constexpr Plan make_plan(const Specialisation& specialisation, const Tile& tile)
   plan.dynamic_shared = layout.bytes;
   plan.rows_per_block = tile.block_m;
   plan.blocks_per_sm = layout.blocks_per_sm;
-  plan.programmatic_launch =
-      tile.variant == Variant::wgmma ? 1 : 0;  // it is resident, and its barriers made, by the time the union is built
+  plan.programmatic_launch = layout.blocks_per_sm > 0 ? 1 : 0;  // it is resident, and its barriers made, by the time the union is built
   return plan;
 }
 

@@ -53,6 +53,37 @@ SparseMlaCase large(int heads, int group, std::int64_t tokens, std::int64_t rows
   return c;
 }
 
+void same_bits_alone_and_in_company(const Runtime& runtime, const SparseMlaCase& c) {
+  const CaseOutcome first = passes(runtime, c);
+  const CaseOutcome second = passes(runtime, c);
+  CHECK(first.out == second.out);
+  SparseMlaPrefillOptions options = options_of(c, kDevice);
+  options.deterministic = true;
+  auto op = SparseMlaPrefill::create(runtime, options);
+  REQUIRE(op);
+  const auto inputs = make_inputs(c);
+  auto problem = DeviceProblem::create(runtime, kDevice, c, *inputs, {});
+  auto stream = runtime.create_stream(kDevice);
+  REQUIRE(problem);
+  REQUIRE(stream);
+  for (const std::int64_t t : {std::int64_t{0}, std::int64_t{7}, c.tokens - 1}) {
+    REQUIRE(problem->poison_outputs());
+    SparseMlaPrefillArguments alone = problem->arguments;
+    alone.lse = alone.max_logits = TensorView{};
+    for (TensorView* view : {&alone.q, &alone.indices, &alone.out}) {
+      view->data = static_cast<std::byte*>(view->data) + t * view->stride[0] * element_bytes(view->dtype);
+      view->shape[0] = 1;
+    }
+    auto ran = op->run(alone, stream->handle());
+    REQUIRE_MESSAGE(ran, (ran ? "" : ran.error().text()));
+    REQUIRE(stream->synchronize());
+    const auto outputs = problem->download();
+    REQUIRE(outputs);
+    const auto row = static_cast<std::ptrdiff_t>(t * c.heads * 512);
+    CHECK(std::equal(outputs->out.begin() + row, outputs->out.begin() + row + c.heads * 512, first.out.begin() + row));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("gpu contract: portable, all heads and unions") {
@@ -104,6 +135,66 @@ TEST_CASE("gpu contract: wgmma, the walk's shape at full K, empty problems, faul
          {Mutation::row_doubled, Mutation::row_dropped, Mutation::mask_bit_flipped, Mutation::tail_skipped, Mutation::union_end_skipped}) {
       CAPTURE(to_string(mutation));
       CHECK_FALSE(run_mutated_union(runtime, kDevice, c, mutation)->passed());
+    }
+  }
+}
+
+TEST_CASE("gpu contract: wgmma_keys, all heads one token at a time") {
+  const Runtime runtime = gpu::runtime();
+  if (!is_hopper(runtime)) {
+    MESSAGE("skipped: not an sm_90a device");
+    return;
+  }
+  run_contract(runtime, "wgmma_keys", 9);
+}
+
+TEST_CASE("gpu contract: wgmma_keys, every tile at full K, empty problems, borders of tiles") {
+  const Runtime runtime = gpu::runtime();
+  if (!is_hopper(runtime)) {
+    MESSAGE("skipped: not an sm_90a device");
+    return;
+  }
+  // Heads that fill a tile's columns and heads that do not; beyond 32 there are several tiles of them.
+  for (const auto& [heads, d_qk, text] : {std::tuple{1, 576, "wgmma_keys:m8n64s3w8"},
+                                          {3, 576, "wgmma_keys:m8n64s3w8"},
+                                          {8, 576, "wgmma_keys:m8n64s3w8"},
+                                          {8, 512, "wgmma_keys:m8n64s3w8"},
+                                          {8, 576, "wgmma_keys:m8n64s2w8"},
+                                          {9, 576, "wgmma_keys:m16n64s2w8"},
+                                          {16, 576, "wgmma_keys:m16n64s2w8"},
+                                          {16, 512, "wgmma_keys:m16n64s3w8"},
+                                          {17, 576, "wgmma_keys:m32n64s2w8"},
+                                          {32, 576, "wgmma_keys:m32n64s2w8"},
+                                          {32, 512, "wgmma_keys:m32n64s2w8"},
+                                          {45, 576, "wgmma_keys:m32n64s2w8"}}) {
+    SparseMlaCase c = large(heads, 0, 1027, 4096, 2048);
+    c.d_qk = d_qk;
+    c.tile = *Tile::parse(text);
+    c.sink = true;
+    passes(runtime, c);
+    c.logit_deviation = 6;  // references move late, too
+    c.planted = true;
+    passes(runtime, c);
+    c.topk = 333;
+    c.holes = c.topk_length = c.poison = c.strided = true;
+    passes(runtime, c);
+    for (const auto& [tokens, rows, topk] : {std::array<std::int64_t, 3>{0, 96, 40},
+                                             {19, 0, 40},
+                                             {1, 1, 1},
+                                             {17, 1, 4096},
+                                             {9, 5000, 1},
+                                             {300, 96, 63},
+                                             {300, 96, 64},
+                                             {300, 96, 65},
+                                             {300, 500, 128},
+                                             {300, 500, 129}}) {
+      SparseMlaCase edge = large(heads, 0, tokens, rows, topk);
+      edge.d_qk = d_qk;
+      edge.tile = c.tile;
+      edge.sink = true;
+      passes(runtime, edge);
+      edge.holes = true;  // tokens without a key between others
+      passes(runtime, edge);
     }
   }
 }
@@ -211,34 +302,13 @@ TEST_CASE("gpu contract: a workspace limit runs in chunks and gives the same bit
 
 TEST_CASE("gpu contract: per token, the same bits in every run, alone and in company") {
   const Runtime runtime = gpu::runtime();
-  SparseMlaCase c = large(8, 0, 200, 3000, 700);
-  const CaseOutcome first = passes(runtime, c);
-  const CaseOutcome second = passes(runtime, c);
-  CHECK(first.out == second.out);
-  SparseMlaPrefillOptions options = options_of(c, kDevice);
-  options.deterministic = true;
-  auto op = SparseMlaPrefill::create(runtime, options);
-  REQUIRE(op);
-  const auto inputs = make_inputs(c);
-  auto problem = DeviceProblem::create(runtime, kDevice, c, *inputs, {});
-  auto stream = runtime.create_stream(kDevice);
-  REQUIRE(problem);
-  REQUIRE(stream);
-  for (const std::int64_t t : {0, 7, 199}) {
-    REQUIRE(problem->poison_outputs());
-    SparseMlaPrefillArguments alone = problem->arguments;
-    alone.lse = alone.max_logits = TensorView{};
-    for (TensorView* view : {&alone.q, &alone.indices, &alone.out}) {
-      view->data = static_cast<std::byte*>(view->data) + t * view->stride[0] * element_bytes(view->dtype);
-      view->shape[0] = 1;
+  for (const int heads : {8, 12, 20}) {
+    SparseMlaCase c = large(heads, 0, 200, 3000, 700);
+    for (const Tile& tile : fitting_tiles(runtime, kDevice, c)) {
+      if (tile.variant == "portable") continue;  // its rows know nothing of each other
+      c.tile = tile;
+      same_bits_alone_and_in_company(runtime, c);
     }
-    auto ran = op->run(alone, stream->handle());
-    REQUIRE_MESSAGE(ran, (ran ? "" : ran.error().text()));
-    REQUIRE(stream->synchronize());
-    const auto outputs = problem->download();
-    REQUIRE(outputs);
-    const auto row = static_cast<std::ptrdiff_t>(t * c.heads * 512);
-    CHECK(std::equal(outputs->out.begin() + row, outputs->out.begin() + row + c.heads * 512, first.out.begin() + row));
   }
 }
 

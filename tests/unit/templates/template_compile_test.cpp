@@ -109,6 +109,13 @@ void check_target(const char* name) {
       check(kDecode, Specialisation{}.set("heads", 128), tile);
       check(kDecode, Specialisation{}.set("heads", 9).set("query_tokens", 8), tile);
     }
+    for (const int d_qk : {512, 576}) {
+      check(kPrefill, prefill(1, d_qk), "wgmma_keys:m8n64s3w8");
+      check(kPrefill, prefill(1, d_qk).set("heads", 16), "wgmma_keys:m16n64s2w8");
+      for (const int heads : {17, 32, 128}) check(kPrefill, prefill(1, d_qk).set("heads", heads), "wgmma_keys:m32n64s2w8");
+    }
+    check(kPrefill, prefill(1, 512).set("heads", 16), "wgmma_keys:m16n64s3w8");
+    check(kPrefill, prefill(1), "mma:m16n32s2w4");
   }
 }
 
@@ -156,9 +163,32 @@ TEST_CASE("template compile: the whole fall-back order builds, and its last tile
       REQUIRE_MESSAGE(item.outcome != WarmOutcome::skipped, item.tile.text() << ": " << item.reason);
       check_no_spills(item, prefill(group_size), target);
     }
-    CHECK(items->front().tile.variant == (group_size == 8 ? "wgmma" : "mma"));
+    CHECK(items->front().tile.variant == (group_size == 8 ? "wgmma" : "wgmma_keys"));
     CHECK(items->back().tile.variant == "portable");
     CHECK(items->back().plan.dynamic_shared <= kSharedWithoutOptIn);
+  }
+}
+
+TEST_CASE("template compile: wgmma_keys takes one token at a time, in the fewest columns that hold its heads") {
+  const Runtime runtime = make_runtime();
+  if (!compiler_present()) return;
+  struct Asked {
+    int heads, group_size, d_qk;
+    const char* tile;
+    const char* target;
+  };
+  for (const Asked& asked : {Asked{8, 1, 576, "wgmma_keys:m16n64s2w8", "sm_90a"}, Asked{9, 1, 576, "wgmma_keys:m8n64s3w8", "sm_90a"},
+                             Asked{16, 1, 576, "wgmma_keys:m32n64s2w8", "sm_90a"}, Asked{17, 1, 576, "wgmma_keys:m16n64s2w8", "sm_90a"},
+                             Asked{33, 1, 576, "wgmma_keys:m16n64s2w8", "sm_90a"}, Asked{4, 2, 576, "wgmma_keys:m8n64s3w8", "sm_90a"},
+                             Asked{8, 1, 576, "wgmma_keys:m8n64s3w8", "sm_100a"},
+                             // More shared memory than a block can have.
+                             Asked{16, 1, 576, "wgmma_keys:m16n64s3w8", "sm_90a"}, Asked{32, 1, 512, "wgmma_keys:m32n64s3w8", "sm_90a"}}) {
+    CAPTURE(asked.tile);
+    CAPTURE(asked.heads);
+    const Specialisation specialisation = prefill(asked.group_size, asked.d_qk).set("heads", asked.heads);
+    const auto items = runtime.warm(WarmRequest{kPrefill, specialisation, *Target::parse(asked.target), tile(asked.tile), false});
+    REQUIRE_FALSE(items);
+    CHECK(items.error().text().find(std::string(asked.tile) + " is not legal") != std::string::npos);
   }
 }
 

@@ -1,0 +1,60 @@
+// The gathering warpgroup where keys are rows of products: kv rows, and which slots are empty, into the ring of stages.
+#pragma once
+
+#include "common/cp_async.cuh"
+#include "common/mbarrier.cuh"
+#include "common/types.cuh"
+#include "common/warp.cuh"
+#include "mla/wgmma_keys_shared.cuh"
+#include "mla/wgmma_queue.cuh"
+
+namespace kw::mla {
+
+/// Eight threads a row, each a 16-byte piece of every panel: a warp's copy reads whole 128-byte lines of four rows. The group runs ahead of
+/// the computing one over the borders of tokens as far as the stages reach.
+template <class Work>
+KW_INLINE void gather(const Work& work, const Shared& shared) {
+  constexpr int rows_at_once = warpgroup / 8;
+  constexpr int rounds = block_n / rows_at_once;
+  const int thread = static_cast<int>(threadIdx.x) % warpgroup;
+  const int piece = thread % 8;
+  const int row = thread / 8;                                                // and every 16th behind it
+  const u32 place = static_cast<u32>(row * 128 + (piece ^ (row % 8)) * 16);  // the same swizzle for all of them: 16 is a multiple of 8
+  RingPlace<stages> ring;
+  WorkQueue<typename Work::Item, Shared> queue(shared);
+  if (warp_id() == 0) queue.put_first(work.first());
+  for (;;) {
+    const typename Work::Item item = queue.next();
+    if (item.none()) return;
+    typename Work::Keys list = work.keys(item);
+    list.skip(row);
+    typename Work::Key keys[rounds];
+    KW_UNROLL
+    for (int r = 0; r < rounds; ++r) keys[r] = list.key(r * rows_at_once);
+    if (warp_id() == 0) queue.put_another(work.after(item));
+    KW_UNROLL_BY(1)
+    while (list.left() + row > 0) {  // the same for all threads
+      mbarrier_wait(shared.free(ring.slot), ring.round ^ 1u);
+      const SharedAddress stage = shared.stage(ring.slot) + place;
+      KW_UNROLL
+      for (int r = 0; r < rounds; ++r) {
+        const bool owned = keys[r].owners != 0;
+        if (piece == 0) shared.owners(ring.slot)[row + r * rows_at_once] = owned ? 1 : 0;
+        const unsigned char* from = work.key_row(owned ? keys[r].row : 0) + piece * 16;
+        const u32 bytes = owned ? 16u : 0u;
+        KW_UNROLL
+        for (int p = 0; p < panels; ++p) {
+          cp_async_16(stage + static_cast<u32>(p * panel_bytes + r * rows_at_once * 128), from + p * 128, bytes);
+        }
+      }
+      mbarrier_arrive_after_copies(shared.full(ring.slot));
+      mbarrier_arrive(shared.full(ring.slot));  // what it wrote of the owners
+      ring.next();
+      list.skip(block_n);
+      KW_UNROLL
+      for (int r = 0; r < rounds; ++r) keys[r] = list.key(r * rows_at_once);  // on its way while the next stage is waited for
+    }
+  }
+}
+
+}  // namespace kw::mla
