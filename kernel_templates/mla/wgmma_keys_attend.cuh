@@ -168,9 +168,14 @@ KW_INLINE void attend_keys(const Work& work, const Shared& shared) {
     }
     float factor[thread_heads];
     finish_heads(work, item, shared, warp, running, factor);
-    if (tiles > 0) stage_output(shared.stage(ring.slot), warp, output, factor);
+    bool whole = true;
+    if constexpr (Work::has_partials) whole = !item.partial();
+    if (whole && tiles > 0) stage_output(shared.stage(ring.slot), warp, output, factor);
     meet_with_queries();
-    write_output(work.rows(item), shared.stage_contents(ring.slot), tiles == 0);
+    if (whole) write_output(work.rows(item), shared.stage_contents(ring.slot), tiles == 0);
+    if constexpr (Work::has_partials) {
+      if (!whole) write_partial(work, item, warp, output, factor);
+    }
     if (tiles > 0) {
       mbarrier_arrive(shared.free(ring.slot));
       before = ring;

@@ -82,4 +82,24 @@ KW_INLINE void write_output(const Rows& rows, const unsigned char* staged, bool 
   }
 }
 
+/// The partial results of a piece, in fp32: eight lanes write 32 bytes of a head together.
+template <class Work>
+KW_INLINE void write_partial(const Work& work, const typename Work::Item& item, int warp, const Output& output,
+                             const float (&factor)[thread_heads]) {
+  const auto rows = work.rows(item);
+  KW_UNROLL
+  for (int h = 0; h < thread_heads; ++h) {
+    if (rows.padding(block_head(h))) continue;
+    float* to = work.partial_output(item, block_head(h)) + warp * 16 + lane_id() / 4;
+    KW_UNROLL
+    for (int p = 0; p < value_panels; ++p) {
+      KW_UNROLL
+      for (int below = 0; below < 2; ++below) {
+        const float value = output[p][h / 2 * 4 + below * 2 + h % 2];
+        to[p * 64 + below * 8] = factor[h] == 0.0f ? 0.0f : value * factor[h];
+      }
+    }
+  }
+}
+
 }  // namespace kw::mla

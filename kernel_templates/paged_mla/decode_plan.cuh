@@ -7,6 +7,7 @@
 #include "common/types.cuh"
 #include "kernwright/specialisation.cuh"
 #include "mla/tile_layout.cuh"
+#include "mla/wgmma_keys_layout.cuh"
 #include "mla/wgmma_layout.cuh"
 #include "paged_mla/decode_params.cuh"
 
@@ -45,10 +46,20 @@ namespace kw {
 constexpr Plan make_plan(const Specialisation& specialisation, const Tile& tile) {
   Plan plan;
   plan.params_bytes = static_cast<int>(sizeof(paged_mla::DecodeParams));
-  // A tile half of which could only ever be padding is not offered.
-  const bool rows_fit = tile.block_m == 16 || tile.block_m < 2 * paged_mla::rows_of(specialisation);
-  if (!rows_fit || tile.block_m > paged_mla::largest_tile_rows) return plan;
   plan.rows_per_block = tile.block_m;
+  plan.programmatic_launch = target_capability >= 90 ? 1 : 0;  // its blocks stand ready by the time that the kernel in front has ended
+  const int rows = paged_mla::rows_of(specialisation);
+  if (tile.variant == Variant::wgmma_keys) {
+    const mla::WgmmaKeysLayout layout = mla::wgmma_keys_layout(specialisation.d_qk, tile);
+    const int fewest_rows = rows <= 8 ? 8 : rows <= 16 ? 16 : 32;
+    if (!layout.legal || specialisation.query_tokens != 1 || rows > 32 || tile.block_m != fewest_rows) return plan;
+    plan.threads = tile.warps * 32;
+    plan.dynamic_shared = layout.bytes;
+    plan.blocks_per_sm = 1;
+    return plan;
+  }
+  // A tile half of which could only ever be padding is not offered.
+  if ((tile.block_m != 16 && tile.block_m >= 2 * rows) || tile.block_m > paged_mla::largest_tile_rows) return plan;
   if (tile.variant == Variant::wgmma) {
     const mla::WgmmaLayout layout = mla::wgmma_layout(specialisation.d_qk, tile);
     if (!layout.legal) return plan;
@@ -62,7 +73,6 @@ constexpr Plan make_plan(const Specialisation& specialisation, const Tile& tile)
   plan.threads = layout.threads;
   plan.dynamic_shared = paged_mla::block_bytes(layout);
   plan.blocks_per_sm = paged_mla::resident_blocks(tile, layout);
-  plan.programmatic_launch = target_capability >= 90 ? 1 : 0;  // its blocks stand ready by the time that the kernel in front has ended
   return plan;
 }
 

@@ -9,9 +9,10 @@ extern "C" __global__ void __launch_bounds__(kw::mla::block_threads, 1)
     kw_paged_mla_decode(const __grid_constant__ kw::paged_mla::DecodeParams params) {
   using namespace kw;
   if (params.sequences.batch == 0) return;
-  launch_dependents();  // what the merge reads of this kernel it waits for itself
   const mla::Shared shared = mla::prepare_shared();
-  mla::attend(paged_mla::DecodeWork(params, shared), shared);
+  wait_for_previous_kernel();  // it may have written the lengths, the table, the rows
+  launch_dependents();         // behind that: the merge reads the lengths at once, and waits for what this kernel writes
+  mla::attend(paged_mla::DecodeWork<mla::Shared>(params, shared), shared);
 }
 
 extern "C" __constant__ const kw::Plan kw_plan = kw::make_plan(kw::specialisation, kw::tile);

@@ -4,7 +4,6 @@
 #include "common/barrier.cuh"
 #include "common/types.cuh"
 #include "mla/softmax.cuh"
-#include "mla/wgmma_shared.cuh"
 #include "paged_mla/decode_plan.cuh"
 #include "paged_mla/decode_rows.cuh"
 #include "paged_mla/partition.cuh"
@@ -30,6 +29,8 @@ struct PieceKeys {
   }
 };
 
+/// `Shared` says where the work queue stands.
+template <class Shared>
 class DecodeWork {
  public:
   /// A piece, and where the next one of the share begins.
@@ -51,7 +52,7 @@ class DecodeWork {
   static constexpr bool has_partials = true;
 
   /// By all threads of the block, in front of their roles.
-  KW_INLINE DecodeWork(const DecodeParams& params, const mla::Shared& shared) : params_(params), shared_(shared) {
+  KW_INLINE DecodeWork(const DecodeParams& params, const Shared& shared) : params_(params), shared_(shared) {
     u32* scratch = reinterpret_cast<u32*>(shared.bytes);  // nothing has been gathered yet
     SharePieces<tile.warps, tile.block_n> pieces(params.sequences, share(), static_cast<int>(gridDim.x / row_tiles), scratch);
     if (threadIdx.x == 0) *first_item() = item(pieces);
@@ -93,7 +94,7 @@ class DecodeWork {
  private:
   static KW_INLINE u32 share() { return blockIdx.x / row_tiles; }
   static KW_INLINE int first_row() { return static_cast<int>(blockIdx.x % row_tiles) * tile.block_m; }
-  KW_INLINE Item* first_item() const { return shared_.work<Item>(0); }
+  KW_INLINE Item* first_item() const { return shared_.template work<Item>(0); }
   template <class Pieces>
   static KW_INLINE Item item(const Pieces& pieces) {
     if (!pieces.more()) return {Item::nothing, 0, 0, 0, 0, 0, 0};
@@ -102,7 +103,7 @@ class DecodeWork {
   }
 
   const DecodeParams& params_;
-  const mla::Shared& shared_;
+  const Shared& shared_;
 };
 
 }  // namespace kw::paged_mla
