@@ -150,19 +150,47 @@ std::vector<PagedKvCase> paged_kv_cases() {
   return all;
 }
 
-void block_tables_are_right(const Runtime& runtime, DeviceId device, const PagedKvCase& c) {
-  std::mt19937_64 random(static_cast<std::uint64_t>(c.page_size * 1000 + c.multiplier));
+namespace {
+
+void check_block_table(const Runtime& runtime, DeviceId device, const PagedKvCase& c, const HostBatch& host, const PagedIds& ids,
+                       std::int64_t width) {
   const PagedKv op = make_op(runtime, device, c);
-  const PagedIds ids = random_ids(c, random);
-  const HostBatch host = random_batch(c, random);
   const DeviceBatch batch(runtime, device, c, host, ids);
   const auto lanes = static_cast<std::int64_t>(host.lengths.size());
-  const std::int64_t width = 25, stride = 27;
+  const std::int64_t stride = width + 2;
   std::vector<std::int64_t> want = pattern(lanes * stride);
   const DeviceIntegers out(runtime, device, DType::i32, want);
   reference_block_table(ids, host, stride, want);
   run(runtime, device, [&](StreamHandle stream) { return op.block_table(batch.view, out.table(lanes, width, stride), stream); });
   CHECK(first_difference(out.values(), want) == -1);
+}
+
+}  // namespace
+
+void block_tables_are_right(const Runtime& runtime, DeviceId device, const PagedKvCase& c) {
+  std::mt19937_64 random(static_cast<std::uint64_t>(c.page_size * 1000 + c.multiplier));
+  const PagedIds ids = random_ids(c, random);
+  check_block_table(runtime, device, c, random_batch(c, random), ids, 25);
+}
+
+void long_block_tables_are_right(const Runtime& runtime, DeviceId device, std::int64_t pages) {
+  std::mt19937_64 random(static_cast<std::uint64_t>(pages));
+  for (const bool unified : {false, true}) {
+    CAPTURE(unified);
+    PagedKvCase c;
+    c.page_size = 1;
+    c.multiplier = unified ? 3 : 1;
+    c.unified = unified;
+    const PagedIds ids = random_ids(c, random);
+    HostBatch host;
+    host.lengths = {pages, 1, pages - 7};
+    host.requests = {1, 2, 0};
+    host.starts = {0, 3, 7};
+    host.slots = 3;
+    host.width = host.stride = pages;
+    for (std::int64_t i = 0; i < host.slots * host.stride; ++i) host.req_to_token.push_back(random_token(c, random));
+    check_block_table(runtime, device, c, host, ids, pages);
+  }
 }
 
 void block_tables_agree_with_token_indices(const Runtime& runtime, DeviceId device, const PagedKvCase& c) {

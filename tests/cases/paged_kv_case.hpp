@@ -25,6 +25,8 @@ std::vector<PagedKvCase> paged_kv_cases();
 /// Lengths 0, 1, ps - 1, ps, ps + 1 and long, padded lanes, ids that are negative, beyond every page, or not mapped; what must not be
 /// written holds a pattern before and after.
 void block_tables_are_right(const Runtime& runtime, DeviceId device, const PagedKvCase& c);
+/// Requests of so many pages that every block of theirs writes cells several times over.
+void long_block_tables_are_right(const Runtime& runtime, DeviceId device, std::int64_t pages);
 /// A page id times the page size is the dense id of the page's first token.
 void block_tables_agree_with_token_indices(const Runtime& runtime, DeviceId device, const PagedKvCase& c);
 void token_indices_are_right(const Runtime& runtime, DeviceId device, const PagedKvCase& c);

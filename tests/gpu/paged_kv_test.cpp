@@ -21,6 +21,7 @@ TEST_CASE("gpu paged KV: translation, writes and moves, every page size and mult
     rows_land_where_they_should(runtime, kDevice, c);
   }
   for (const int page_size : {1, 16, 64, 128}) a_null_table_changes_nothing(runtime, kDevice, page_size);
+  long_block_tables_are_right(runtime, kDevice, 70'000);
   pages_move_and_are_zeroed(runtime, kDevice);
 }
 

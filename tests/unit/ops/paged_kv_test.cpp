@@ -29,6 +29,9 @@ void run_all(int page_size) {
 TEST_CASE("paged KV on host: pages of 1 token") {
   run_all(1);
 }
+TEST_CASE("paged KV on host: block tables longer than a block writes at a time") {
+  long_block_tables_are_right(tests::shared_store_runtime(), DeviceId::host(), 9'000);
+}
 TEST_CASE("paged KV on host: pages of 16 tokens") {
   run_all(16);
 }
