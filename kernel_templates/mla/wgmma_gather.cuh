@@ -3,25 +3,12 @@
 
 #include "common/cp_async.cuh"
 #include "common/mbarrier.cuh"
-#include "common/prefetch.cuh"
 #include "common/types.cuh"
 #include "common/warp.cuh"
 #include "mla/wgmma_queue.cuh"
 #include "mla/wgmma_shared.cuh"
 
 namespace kw::mla {
-
-/// Puts the item behind `item`, and brings its Q into the L2 cache: the scoring group reads it when it has nothing else to do. By a whole
-/// warp.
-template <class Work>
-KW_INLINE void put_another(const Work& work, const typename Work::Item& item, const WorkQueue<typename Work::Item, Shared>& queue) {
-  const typename Work::Item another = work.after(item);
-  queue.put_another(another);
-  if (another.none()) return;
-  constexpr int lines = panels;  // of 128 bytes
-  KW_UNROLL_BY(1)
-  for (int i = lane_id(); i < block_m * lines; i += 32) prefetch_to_l2(work.rows(another).query(i / lines) + i % lines * 128);
-}
 
 /// Eight threads a row, each a 16-byte piece of every panel: a warp's copy reads whole 128-byte lines of four rows.
 template <class Work>
@@ -30,11 +17,9 @@ KW_INLINE void gather(const Work& work, const Shared& shared) {
   constexpr int rows = block_n / rows_at_once;  // of a thread
   RingPlace<stages> ring;
   WorkQueue<typename Work::Item, Shared> queue(shared);
-  if (warp_id() == 0) queue.put_first(work.first());
   for (;;) {
     const typename Work::Item item = queue.next();
     if (item.none()) return;
-    if (warp_id() == 0) put_another(work, item, queue);
     const int thread = static_cast<int>(reread_thread_index()) % warpgroup;
     const int piece = thread % 8;
     const int row = thread / 8;                                                // and every 16th after it

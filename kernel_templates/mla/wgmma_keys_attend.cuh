@@ -132,10 +132,12 @@ KW_INLINE void attend_keys(const Work& work, const Shared& shared) {
   RingPlace<stages> ring;
   RingPlace<stages> before{stages - 1, 1u};  // the stage before, free once every warp is through with its P
   WorkQueue<typename Work::Item, Shared> queue(shared);
+  if (warp == 0) queue.put_first(work.first());
   typename Work::Item item = queue.next();
   start_queries(work, shared, item);
   meet_with_queries();
   while (!item.none()) {
+    if (warp == 0) queue.put_another(work.after(item));
     const int tiles = static_cast<int>(item.tiles());
     typename Work::Item following;
     RunningHeads running;

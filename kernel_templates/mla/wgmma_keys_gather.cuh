@@ -22,7 +22,6 @@ KW_INLINE void gather(const Work& work, const Shared& shared) {
   const u32 place = static_cast<u32>(row * 128 + (piece ^ (row % 8)) * 16);  // the same swizzle for all of them: 16 is a multiple of 8
   RingPlace<stages> ring;
   WorkQueue<typename Work::Item, Shared> queue(shared);
-  if (warp_id() == 0) queue.put_first(work.first());
   for (;;) {
     const typename Work::Item item = queue.next();
     if (item.none()) return;
@@ -31,7 +30,6 @@ KW_INLINE void gather(const Work& work, const Shared& shared) {
     typename Work::Key keys[rounds];
     KW_UNROLL
     for (int r = 0; r < rounds; ++r) keys[r] = list.key(r * rows_at_once);
-    if (warp_id() == 0) queue.put_another(work.after(item));
     KW_UNROLL_BY(1)
     while (list.left() + row > 0) {  // the same for all threads
       mbarrier_wait(shared.free(ring.slot), ring.round ^ 1u);
