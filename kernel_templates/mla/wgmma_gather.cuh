@@ -17,9 +17,11 @@ KW_INLINE void gather(const Work& work, const Shared& shared) {
   constexpr int rows = block_n / rows_at_once;  // of a thread
   RingPlace<stages> ring;
   WorkQueue<typename Work::Item, Shared> queue(shared);
+  if (warp_id() == 0) queue.put_first(work.first());
   for (;;) {
     const typename Work::Item item = queue.next();
     if (item.none()) return;
+    if (warp_id() == 0) queue.put_another(work.after(item));
     const int thread = static_cast<int>(reread_thread_index()) % warpgroup;
     const int piece = thread % 8;
     const int row = thread / 8;                                                // and every 16th after it

@@ -137,7 +137,7 @@ KW_INLINE void attend_keys(const Work& work, const Shared& shared) {
   start_queries(work, shared, item);
   meet_with_queries();
   while (!item.none()) {
-    if (warp == 0) queue.put_another(work.after(item));
+    if (warp == 0) queue.put_another(work.after(item));  // here, since what holds the gather up cannot be made good
     const int tiles = static_cast<int>(item.tiles());
     typename Work::Item following;
     RunningHeads running;

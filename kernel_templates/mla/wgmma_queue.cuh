@@ -8,9 +8,9 @@
 
 namespace kw::mla {
 
-/// Pieces of work in order, in slots of shared memory. One warp of a computing group puts, one item ahead, so that the chain of reads that
-/// an item is does not stand in the gather's way; every warp reads. An item's number of tiles is `tiles()`; `none()` says that there is no
-/// more work. `Shared` says where the slots and their barriers stand.
+/// Pieces of work in order, in slots of shared memory. One warp puts, one item ahead, since an item is found by a chain of reads; every
+/// warp reads. An item's number of tiles is `tiles()`; `none()` says that there is no more work. `Shared` says where the slots and their
+/// barriers stand.
 template <class Item, class Shared>
 class WorkQueue {
  public:

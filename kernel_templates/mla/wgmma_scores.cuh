@@ -21,9 +21,9 @@ struct QueryRegisters {
   u32 step[register_panels * 4][4];
 };
 
-/// All reads are on their way before one is waited for: Q is as far away as memory. Until then there is time for something else.
-template <class Rows, class Meanwhile>
-KW_INLINE void load_query(const Rows& block, const Shared& shared, int row, int pair, QueryRegisters& query, const Meanwhile& meanwhile) {
+/// All reads are on their way before one is waited for: Q is as far away as memory.
+template <class Rows>
+KW_INLINE void load_query(const Rows& block, const Shared& shared, int row, int pair, QueryRegisters& query) {
   named_barrier_sync(scores_barrier, warpgroup);  // all warps are past the products that read the shared panels before
   const int thread = static_cast<int>(threadIdx.x) % warpgroup;
   const int piece = thread % 8;
@@ -41,7 +41,6 @@ KW_INLINE void load_query(const Rows& block, const Shared& shared, int row, int 
     KW_UNROLL
     for (int e = 0; e < 4; ++e) query.step[s][e] = *reinterpret_cast<const u32*>(rows[e % 2] + s * 32 + e / 2 * 16 + pair * 4);
   }
-  meanwhile();
   cp_async_wait<0>();
   async_proxy_fence();
   named_barrier_sync(scores_barrier, warpgroup);
@@ -218,15 +217,12 @@ KW_INLINE void score(const Work& work, const Shared& shared) {
   RingPlace<stages> ring;  // the stage whose products are started next
   RingPlace<slots> slot;
   WorkQueue<typename Work::Item, Shared> queue(shared);
-  if (warp == 0) queue.put_first(work.first());
   for (;;) {
     const typename Work::Item item = queue.next();
     if (item.none()) return;
     const int tiles = static_cast<int>(item.tiles());
     QueryRegisters query;
-    load_query(work.rows(item), shared, row, pair, query, [&] {
-      if (warp == 0) queue.put_another(work.after(item));
-    });
+    load_query(work.rows(item), shared, row, pair, query);
     RunningRows running;
     for (int t = 0; t < tiles; ++t) {
       Products even;

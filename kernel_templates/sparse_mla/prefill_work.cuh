@@ -14,7 +14,7 @@ namespace kw::sparse_mla {
 /// Slots up to the last one that is not empty: the rows of a prompt's first tokens end in empty slots. By a whole warp.
 KW_INLINE u32 used_slots(const KeyList& list) {
   if constexpr (!per_token) return static_cast<u32>(list.count);
-  constexpr int reads = tile.variant == Variant::wgmma ? 32 : 64;  // on their way at once; Q is in registers too
+  constexpr int reads = tile.variant == Variant::wgmma ? 16 : 64;  // on their way at once, as registers allow
   for (int end = list.count; end > 0; end -= 32 * reads) {
     u32 used = 0;
     KW_UNROLL
