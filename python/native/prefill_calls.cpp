@@ -126,15 +126,20 @@ bool read_stream(PyObject* given, const TensorArgument& q, void*& stream) {
   return q.exchange->current_stream(dlpack::kCuda, q.device, &stream) == 0;
 }
 
-bool read_workspace(State& state, PyObject* given, PyObject* q_object, const TensorArgument& q, std::uint64_t needed, PyObject* stream,
-                    TensorArgument& array, Reference& scratch, kw_sparse_mla_prefill_arguments& call) {
+/// `optional`: a call without the workspace is legal, and one is made only where that is easy.
+bool read_workspace(State& state, PyObject* given, PyObject* q_object, const TensorArgument& q, std::uint64_t needed, bool optional,
+                    PyObject* stream, TensorArgument& array, Reference& scratch, kw_sparse_mla_prefill_arguments& call) {
   if (needed == 0) return true;
   const std::uint64_t with_alignment = needed + kAlignment;
   const bool own = given == Py_None;
   if (own) {
     scratch =
         Reference::take(PyObject_CallFunction(state.make_scratch.get(), "KO", static_cast<unsigned long long>(with_alignment), q_object));
-    if (!scratch) return false;
+    if (!scratch) {
+      if (!optional || PyErr_ExceptionMatches(PyExc_ValueError) == 0) return false;
+      PyErr_Clear();
+      return true;
+    }
     given = scratch.get();
   }
   if (!array.read(given, "workspace", state.types, stream)) return false;
@@ -154,7 +159,7 @@ bool read_workspace(State& state, PyObject* given, PyObject* q_object, const Ten
   const auto skipped = static_cast<std::uint64_t>(static_cast<char*>(call.workspace) - static_cast<char*>(array.tensor.data));
   const auto size = static_cast<std::uint64_t>(elements);
   call.workspace_bytes = size > skipped ? size - skipped : 0;
-  if (call.workspace_bytes >= needed) return true;
+  if (call.workspace_bytes >= needed || optional) return true;
   PyErr_Format(PyExc_ValueError, "argument workspace: it has %llu bytes; legal is at least %llu for this call",
                static_cast<unsigned long long>(size), static_cast<unsigned long long>(with_alignment));
   return false;
@@ -225,13 +230,15 @@ PyObject* run(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   kw_sparse_mla_prefill* const handle = op->handle;
   const Reference keeps_op = Reference::share(op->owner.get());  // whatever other threads do while this one has let go of the interpreter
   std::uint64_t needed = 0;
-  if (key.group_size != KW_UNION_OFF) {
-    const kw_status status = kw_sparse_mla_prefill_workspace_bytes(handle, q.tensor.shape[0], tensors[kKv].tensor.shape[0], &needed);
-    if (status != KW_OK) return raise_status(state, status);
-  }
+  std::int32_t group_size = KW_UNION_OFF;
+  kw_status asked = kw_sparse_mla_prefill_workspace_bytes(handle, q.tensor.shape[0], tensors[kKv].tensor.shape[0], &needed);
+  if (asked == KW_OK) asked = kw_sparse_mla_prefill_union(handle, &group_size, nullptr);
+  if (asked != KW_OK) return raise_status(state, asked);
   TensorArgument workspace;
   Reference scratch;
-  if (!read_workspace(state, arguments[kWorkspace], arguments[kQ], q, needed, arguments[kStream], workspace, scratch, call)) return nullptr;
+  if (!read_workspace(state, arguments[kWorkspace], arguments[kQ], q, needed, group_size == KW_UNION_OFF, arguments[kStream], workspace,
+                      scratch, call))
+    return nullptr;
   call.q = given[kQ];
   call.kv = given[kKv];
   call.indices = given[kIndices];

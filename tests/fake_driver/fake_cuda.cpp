@@ -39,6 +39,7 @@ constexpr std::array kFunctions{"cuInit",
                                 "cuMemcpyDtoH",
                                 "cuMemcpyDtoDAsync",
                                 "cuMemsetD8",
+                                "cuMemsetD8Async",
                                 "cuMemHostAlloc",
                                 "cuMemFreeHost",
                                 "cuMemcpyDtoHAsync",
@@ -499,6 +500,12 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, C
 }
 CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, std::size_t size) {
   FAKE_ENTER("cuMemsetD8");
+  FAKE_NEEDS_CONTEXT();
+  std::memset(reinterpret_cast<void*>(to), value, size);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t size, CUstream) {
+  FAKE_ENTER("cuMemsetD8Async");
   FAKE_NEEDS_CONTEXT();
   std::memset(reinterpret_cast<void*>(to), value, size);
   return CUDA_SUCCESS;

@@ -312,6 +312,39 @@ TEST_CASE("gpu contract: per token, the same bits in every run, alone and in com
   }
 }
 
+TEST_CASE("gpu contract: per token, the same bits with a fixed share of the tokens and with tokens taken one by one") {
+  const Runtime runtime = gpu::runtime();
+  SparseMlaCase c = large(8, 0, 3001, 2000, 300);
+  c.holes = true;
+  auto op = SparseMlaPrefill::create(runtime, options_of(c, kDevice));
+  REQUIRE_MESSAGE(op, (op ? "" : op.error().text()));
+  const auto inputs = make_inputs(c);
+  const Bytes workspace = op->workspace_bytes(c.tokens, c.kv_rows);
+  CHECK((workspace.count > 0) == is_hopper(runtime));
+  CHECK(op->workspace_bytes(10, c.kv_rows).count == 0);
+  auto problem = DeviceProblem::create(runtime, kDevice, c, *inputs, workspace);
+  auto stream = runtime.create_stream(kDevice);
+  REQUIRE(problem);
+  REQUIRE(stream);
+  std::vector<DeviceProblem::Outputs> runs;
+  void* const given = problem->arguments.workspace;
+  for (void* const own : {given, static_cast<void*>(nullptr), given}) {
+    problem->arguments.workspace = own;
+    REQUIRE(problem->poison_outputs());
+    REQUIRE(op->run(problem->arguments, stream->handle()));
+    REQUIRE(stream->synchronize());
+    auto outputs = problem->download();
+    REQUIRE(outputs);
+    const auto check = judge(c, *inputs, *outputs);
+    CHECK_MESSAGE(check.passed, check.first_failure);
+    runs.push_back(std::move(*outputs));
+  }
+  for (const DeviceProblem::Outputs& run : runs) {
+    CHECK(run.out == runs.front().out);
+    CHECK(run.lse == runs.front().lse);
+  }
+}
+
 TEST_CASE("gpu contract: empty problems and single rows") {
   const Runtime runtime = gpu::runtime();
   for (const int group : {0, 8}) {

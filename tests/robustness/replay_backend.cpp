@@ -55,6 +55,9 @@ class ReplayBackend final : public Backend {
     return real_->copy_on_device(device, to, from, size, stream);
   }
   Result<> fill(DeviceId device, void* data, std::byte value, Bytes size) override { return real_->fill(device, data, value, size); }
+  Result<> enqueue_zeros(DeviceId device, void* data, Bytes size, StreamHandle stream) override {
+    return real_->enqueue_zeros(device, data, size, stream);
+  }
   Result<void*> allocate_pinned(DeviceId device, Bytes size) override { return real_->allocate_pinned(device, size); }
   void free_pinned(DeviceId device, void* data) noexcept override { real_->free_pinned(device, data); }
   Result<> enqueue_copy_from_device(DeviceId device, const RowCopy& copy, StreamHandle stream) override {

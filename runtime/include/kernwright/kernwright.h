@@ -385,7 +385,7 @@ KW_API kw_status kw_sparse_mla_prefill_create(const kw_runtime* runtime, const k
 KW_API kw_status kw_sparse_mla_prefill_create_async(const kw_runtime* runtime, const kw_sparse_mla_prefill_options* options,
                                                     kw_future** future);
 KW_API void kw_sparse_mla_prefill_destroy(kw_sparse_mla_prefill* op);
-/* Enough for any K up to max_topk; 0 without union. */
+/* Enough for any K up to max_topk; without union 0, or 256 where so many tokens had better be taken one by one. */
 KW_API kw_status kw_sparse_mla_prefill_workspace_bytes(const kw_sparse_mla_prefill* op, int64_t tokens, int64_t kv_rows, uint64_t* bytes);
 
 /* All on the op's device. T tokens, H heads, S kv rows, K slots. */
@@ -400,7 +400,7 @@ typedef struct kw_sparse_mla_prefill_arguments {
   const kw_tensor* max_logits;  /* [T, H] fp32, dense, or NULL: the largest scaled logit; -inf where a token selects nothing. */
   const kw_tensor* lse;         /* [T, H] fp32, dense, or NULL: natural logarithm of the sum of exp(scaled logits), without the sink; +inf
                                    where a token selects nothing. */
-  void* workspace;              /* At least the bytes asked for above, 256-byte aligned; one stream at a time. */
+  void* workspace;              /* At least the bytes asked for above, 256-byte aligned; one stream at a time. Per token it may be null. */
   uint64_t workspace_bytes;
   float sm_scale;   /* Finite. */
   int32_t reserved; /* 0. */

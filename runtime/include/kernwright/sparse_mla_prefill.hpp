@@ -44,7 +44,7 @@ struct SparseMlaPrefillArguments {
   TensorView max_logits;   ///< [T, H] fp32, dense, or absent: the largest scaled logit; -inf where a token selects nothing.
   TensorView lse;          ///< [T, H] fp32, dense, or absent: natural logarithm of the sum of exp(scaled logits), without the sink;
                            ///< +inf where a token selects nothing.
-  void* workspace = nullptr;  ///< At least workspace_bytes(T, S), 256-byte aligned; may be null where that is 0.
+  void* workspace = nullptr;  ///< At least workspace_bytes(T, S), 256-byte aligned; may be null per token.
   Bytes workspace_size;
 };
 
@@ -57,7 +57,8 @@ class SparseMlaPrefill {
   /// The same on a thread of the runtime's own (see Runtime::prepare_async), so that no request waits for a compiler.
   static std::shared_future<Result<SparseMlaPrefill>> create_async(const Runtime& runtime, const SparseMlaPrefillOptions& options);
 
-  /// Enough for any K up to max_topk; 0 per token; at most workspace_limit: a larger T runs in chunks of whole groups inside one `run`.
+  /// Enough for any K up to max_topk, at most workspace_limit: a larger T runs in chunks of whole groups inside one `run`. Per token 0, or
+  /// 256 where T is so large that blocks had better take tokens one by one; there it may be left out, at some cost of time.
   [[nodiscard]] Bytes workspace_bytes(std::int64_t tokens, std::int64_t kv_rows) const noexcept;
 
   /// Enqueues the whole operation. Legal while the stream captures: a replay reads the indices that are there then.

@@ -75,6 +75,8 @@ class Backend {
   /// Enqueued on the stream; the two do not overlap.
   virtual Result<> copy_on_device(DeviceId device, void* to, const void* from, Bytes size, StreamHandle stream) = 0;
   virtual Result<> fill(DeviceId device, void* data, std::byte value, Bytes size) = 0;
+  /// Enqueued on the stream; legal while it captures.
+  virtual Result<> enqueue_zeros(DeviceId device, void* data, Bytes size, StreamHandle stream) = 0;
 
   /// Host memory that a device copies into while the host goes on.
   virtual Result<void*> allocate_pinned(DeviceId device, Bytes size) = 0;

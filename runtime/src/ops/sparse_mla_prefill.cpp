@@ -27,6 +27,11 @@ constexpr std::int64_t kLargestGrid = 0x7fff'ffff;  // blocks in x, CUDA C++ pro
 /// Up to here union_build is the faster one: it reads the indices once for each 32,768 positions. docs/kernels.md has the times.
 constexpr std::int64_t kNarrowKvRows = 32'768;
 
+/// Per token: what the work counter of persistent blocks takes of the workspace, and from how many pieces of work a block on it is worth
+/// having: setting it to 0 is a launch's time, blocks that end together save about half a piece.
+constexpr Bytes kWorkCounter{256};
+constexpr std::int64_t kPiecesABlock = 8;
+
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
@@ -65,6 +70,12 @@ struct SparseMlaPrefill::State {
     std::int64_t blocks = groups * head_tiles(plan);
     if (plan.blocks_per_sm > 0) blocks = std::min<std::int64_t>(blocks, std::int64_t{plan.blocks_per_sm} * multiprocessors);
     return Grid{static_cast<std::uint32_t>(blocks), 1, 1};
+  }
+  /// Per token: whether blocks should take so many tokens one by one. Their lists differ in how long they take, and multiprocessors do.
+  [[nodiscard]] bool worth_a_counter(std::int64_t tokens) const noexcept {
+    const Plan& plan = prefill->plan();
+    return !union_build && plan.blocks_per_sm > 0 &&
+           tokens * head_tiles(plan) >= kPiecesABlock * plan.blocks_per_sm * std::int64_t{multiprocessors};
   }
   /// Groups of one launch pair: bounded by the grid and, with union, by the workspace.
   [[nodiscard]] std::int64_t chunk_groups(const CallShape& shape, Bytes workspace) const noexcept {
@@ -131,7 +142,8 @@ Result<SparseMlaPrefill> SparseMlaPrefill::State::make(const Runtime& runtime, c
 }
 
 Bytes SparseMlaPrefill::workspace_bytes(std::int64_t tokens, std::int64_t kv_rows) const noexcept {
-  if (!state_->union_build || tokens <= 0) return {};
+  if (tokens <= 0) return {};
+  if (!state_->union_build) return state_->worth_a_counter(tokens) ? kWorkCounter : Bytes{};
   const int group = state_->choice.group_size;
   const std::int64_t rows = std::max<std::int64_t>(kv_rows, 0);
   const std::int64_t groups =
@@ -192,6 +204,11 @@ Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& 
   } else {
     params.indices = indices;
     params.topk_length = topk_length;
+    if (a.workspace != nullptr && a.workspace_size >= kWorkCounter && worth_a_counter(params.tokens)) {
+      params.next_work = static_cast<unsigned*>(a.workspace);
+      Backend& backend = *runtime.state().backend(options.device.backend);
+      if (auto zeroed = backend.enqueue_zeros(options.device, params.next_work, kWorkCounter, stream); !zeroed) return zeroed;
+    }
   }
   const auto grid = [&](const Plan& plan) { return prefill_grid(plan, groups); };
   if (auto launched = prefill->launch(grid, params, stream); !launched) return launched;
@@ -217,7 +234,8 @@ Result<> SparseMlaPrefill::run_timed(const SparseMlaPrefillArguments& arguments,
   if (!shape) return tl::unexpected<Error>(shape.error());
   if (shape->tokens == 0) return {};
   const std::int64_t groups = ceil_div(shape->tokens, state_->tokens_per_group());
-  const Bytes needed = workspace_bytes(shape->tokens, shape->kv_rows);
+  // Per token a workspace may be left out: every block then has a fixed share of the tokens.
+  const Bytes needed = state_->union_build ? workspace_bytes(shape->tokens, shape->kv_rows) : Bytes{};
   if (arguments.workspace_size < needed || (needed.count > 0 && arguments.workspace == nullptr)) {
     return fail(ErrorCode::invalid_argument, fmt::format("argument workspace: {} bytes{}; legal is at least workspace_bytes({}, {}) = {}",
                                                          arguments.workspace_size.count, arguments.workspace == nullptr ? " at null" : "",

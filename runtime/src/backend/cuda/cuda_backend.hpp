@@ -28,6 +28,7 @@ class CudaBackend final : public Backend {
   Result<> copy_from_device(DeviceId device, std::span<std::byte> to, const void* from) override;
   Result<> copy_on_device(DeviceId device, void* to, const void* from, Bytes size, StreamHandle stream) override;
   Result<> fill(DeviceId device, void* data, std::byte value, Bytes size) override;
+  Result<> enqueue_zeros(DeviceId device, void* data, Bytes size, StreamHandle stream) override;
 
   Result<void*> allocate_pinned(DeviceId device, Bytes size) override;
   void free_pinned(DeviceId device, void* data) noexcept override;

@@ -76,6 +76,13 @@ Result<> CudaBackend::fill(DeviceId device, void* data, std::byte value, Bytes s
   });
 }
 
+Result<> CudaBackend::enqueue_zeros(DeviceId device, void* data, Bytes size, StreamHandle stream) {
+  if (size.count == 0) return {};
+  return with_device(device, "filling device memory with zeros behind a stream's work", [&](const DriverApi& api) {
+    return api.memset_d8_async(address(data), 0, static_cast<std::size_t>(size.count), native(stream));
+  });
+}
+
 Result<void*> CudaBackend::allocate_pinned(DeviceId device, Bytes size) {
   void* data = nullptr;
   const std::string what = fmt::format("allocating {} bytes of pinned host memory", size.count);

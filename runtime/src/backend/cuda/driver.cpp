@@ -49,6 +49,7 @@ DriverApi resolve(const DynamicLibrary& library, Missing& missing) {
   required(api.memcpy_2d_async, "cuMemcpy2DAsync_v2");
   required(api.memcpy_dtod_async, "cuMemcpyDtoDAsync_v2");
   required(api.memset_d8, "cuMemsetD8_v2");
+  required(api.memset_d8_async, "cuMemsetD8Async");
   required(api.stream_create, "cuStreamCreate");
   required(api.stream_destroy, "cuStreamDestroy_v2");
   required(api.stream_synchronize, "cuStreamSynchronize");
