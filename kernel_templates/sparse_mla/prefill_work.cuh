@@ -11,19 +11,26 @@
 
 namespace kw::sparse_mla {
 
-/// Slots up to the last one that is not empty: the rows of a prompt's first tokens end in empty slots. By a whole warp.
-KW_INLINE u32 used_slots(const KeyList& list) {
-  if constexpr (!per_token) return static_cast<u32>(list.count);
-  constexpr int reads = tile.variant == Variant::wgmma ? 16 : 64;  // on their way at once, as registers allow
-  for (int end = list.count; end > 0; end -= 32 * reads) {
-    u32 used = 0;
+/// Slots up to the last one that is not empty: the rows of a prompt's first tokens end in empty slots. All slots where a list cannot be
+/// read four at a time. By a whole warp.
+KW_INLINE u32 used_slots(const KeyList& list, int topk) {
+  if (!per_token || topk % 4 != 0 || reinterpret_cast<u64>(list.rows) % 16 != 0) return static_cast<u32>(list.count);
+  constexpr int reads = tile.variant == Variant::wgmma ? 3 : 16;  // on their way at once, as registers allow
+  for (int quads = ceil_div(list.count, 4); quads > 0; quads -= 32 * reads) {
+    const int last = quads - 1 - lane_id();
+    Vec16 rows[reads];
     KW_UNROLL
-    for (int i = 0; i < reads; ++i) {
-      const int slot = end - 1 - i * 32 - lane_id();
-      if (slot >= 0 && static_cast<u32>(list.rows[slot]) < list.limit) used = maximum(used, static_cast<u32>(slot) + 1);
+    for (int i = 0; i < reads; ++i) rows[i] = load_vector<Vec16>(list.rows + maximum(last - i * 32, 0) * 4);
+    int used = 0;
+    KW_UNROLL
+    for (int i = reads - 1; i >= 0; --i) {
+      KW_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        if (last >= i * 32 && rows[i].word[j] < list.limit) used = (last - i * 32) * 4 + j + 1;
+      }
     }
-    used = reduce_lanes<32>(used, [](u32 a, u32 b) { return maximum(a, b); });
-    if (used != 0) return used;
+    used = minimum(reduce_lanes<32>(used, [](int a, int b) { return maximum(a, b); }), list.count);
+    if (used != 0) return static_cast<u32>(used);
   }
   return 0;
 }
@@ -96,7 +103,7 @@ class PrefillWork {
   KW_INLINE Item item(u32 taken) const {
     if (taken >= items()) return {Item::nothing, 0};
     const u32 index = items() - 1 - taken;
-    return {index, used_slots(key_list(params_, block_rows(params_, index)))};
+    return {index, used_slots(key_list(params_, block_rows(params_, index)), params_.topk)};
   }
 
   const PrefillParams& params_;
