@@ -61,4 +61,18 @@ KW_INLINE const unsigned char* key_row(const PrefillParams& params, int row) {
   return static_cast<const unsigned char*>(params.kv) + row * params.kv_stride_row * 2;
 }
 
+/// A block's keys as mla/gather.cuh asks for them.
+struct PrefillKeys {
+  using Key = sparse_mla::Key;
+  const PrefillParams& params;
+  KeyList list;
+  static constexpr int first = 0;
+  int count;
+
+  KW_INLINE PrefillKeys(const PrefillParams& call, const BlockRows& block) : params(call), list(key_list(call, block)), count(list.count) {}
+  KW_INLINE Key key(int slot) const { return list.key(slot); }
+  KW_INLINE const unsigned char* address(int row) const { return key_row(params, row); }
+  KW_INLINE const unsigned char* base() const { return static_cast<const unsigned char*>(params.kv); }
+};
+
 }  // namespace kw::sparse_mla

@@ -1,33 +1,14 @@
-// The running softmax of a row, in base 2, and what is written of it.
-//
-// A score is s = (q · k) · sm_scale · log2 e, scaled before the maximum is taken, so that a negative sm_scale works; −inf where the row's
-// token does not attend to the key. For each tile of keys
-//
-//   m' = max(m, s)      α = 2^(m − m')      p = 2^(s − m')      l = l · α + Σ p      out = out · α + round_to_bf16(p) · v
-//
-// m begins at the smallest finite fp32, not at −inf: a tile without a key of the row leaves α = 2^0 and p = 2^-inf = 0, never NaN.
-// l sums p as fp32, before the rounding that P·V needs. bf16 rounds with a relative error of at most 2^-8, so the output is off by at most
-// 2^-8 · Σ p |v| from P and 2^-8 · |out| from its own rounding: what docs/kernels.md allows. Summing the rounded p instead would put a
-// second 2^-8 · |out| on top, and would put lse off by up to 2^-8 where it must hold to 1e-4.
+// What is written of a finished row of the running softmax (mla/softmax.cuh).
 #pragma once
 
 #include "common/math.cuh"
 #include "common/types.cuh"
+#include "mla/softmax.cuh"
 #include "sparse_mla/prefill_rows.cuh"
 
 namespace kw::sparse_mla {
 
-inline constexpr float initial_max = -largest_float;
-
-KW_INLINE float masked_score(float product, float scale_log2, bool owned) {
-  return owned ? product * scale_log2 : -infinity;
-}
-
-/// What a finished row's output is multiplied by, and whether the row attended to nothing: then its output is 0 whatever it holds.
-struct RowScale {
-  float factor;
-  bool empty;
-};
+using mla::RowScale;
 
 /// `sum` is of 2^(s − reference); `largest` is the largest s. Writes lse and max_logits where they are asked for; only one thread may have
 /// `writes` for a row. The sink joins the denominator of the output only: out / (1 + exp(sink − lse)).
@@ -44,5 +25,22 @@ KW_INLINE RowScale finish_row(const PrefillParams& params, const Row& row, float
   if (params.attn_sink != nullptr) factor *= 1.0f / (1.0f + exp2_approx(params.attn_sink[row.head] * log2_e - lse_log2));
   return {factor, empty};
 }
+
+/// A block's rows as mla/attention_mma.cuh asks for them: their running maximum never lags, so the reference is the largest score.
+struct PrefillRows {
+  const PrefillParams& params;
+  const BlockRows& block;
+
+  static KW_INLINE int token(int r) { return BlockRows::token_in_group(r); }
+  KW_INLINE bool padding(int r) const { return block.row(r).padding; }
+  KW_INLINE const unsigned char* query(int r) const {
+    const Row row = block.row(r);
+    return row.padding ? static_cast<const unsigned char*>(params.q) : query_row(params, row);
+  }
+  KW_INLINE unsigned char* output(int r) const { return output_row(params, block.row(r)); }
+  KW_INLINE RowScale finish(int r, float reference, float sum, bool writes) const {
+    return finish_row(params, block.row(r), reference, sum, reference, writes);
+  }
+};
 
 }  // namespace kw::sparse_mla

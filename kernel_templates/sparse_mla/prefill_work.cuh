@@ -92,8 +92,7 @@ class PrefillWork {
   KW_INLINE WorkRows rows(const Item& item) const { return {params_, block_rows(params_, item.index)}; }
   KW_INLINE u32 owner_bit(const Item&, int r) const { return 1u << BlockRows::token_in_group(r); }
   KW_INLINE mla::RowScale finish(const Item& item, int r, float reference, float sum, float largest, bool writes) const {
-    const RowScale scale = finish_row(params_, block_rows(params_, item.index).row(r), reference, sum, largest, writes);
-    return {scale.factor, scale.empty};
+    return finish_row(params_, block_rows(params_, item.index).row(r), reference, sum, largest, writes);
   }
 
  private:
