@@ -89,9 +89,7 @@ class HostBackend final : public Backend {
     if (size.count != 0) std::memset(data, std::to_integer<int>(value), size.count);
     return {};
   }
-  Result<> enqueue_zeros(DeviceId device, void* data, Bytes size, StreamHandle) override {
-    return fill(device, data, std::byte{0}, size);
-  }
+  Result<> enqueue_zeros(DeviceId device, void* data, Bytes size, StreamHandle) override { return fill(device, data, std::byte{0}, size); }
 
   Result<void*> allocate_pinned(DeviceId device, Bytes size) override { return allocate(device, size); }
   void free_pinned(DeviceId device, void* data) noexcept override { free(device, data); }
