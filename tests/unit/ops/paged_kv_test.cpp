@@ -1,8 +1,12 @@
 // The paged KV kernels on the host interpreter. tests/gpu runs the same cases on a CUDA device.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <fstream>
 
 #include "cases/paged_kv_case.hpp"
 #include "fixtures/shared_store.hpp"
+#include "fixtures/temporary_folder.hpp"
 
 using namespace kernwright;
 using namespace kernwright::cases;
@@ -31,6 +35,22 @@ TEST_CASE("paged KV on host: pages of 1 token") {
 }
 TEST_CASE("paged KV on host: block tables longer than a block writes at a time") {
   long_block_tables_are_right(tests::shared_store_runtime(), DeviceId::host(), 9'000);
+}
+TEST_CASE("paged KV on host: block tables by each way of reading") {
+  for (const char* tile : {"portable:m1n1s2w4", "portable:m1n4s1w4", "portable:m1n2s2w8"}) {
+    CAPTURE(tile);
+    const tests::TemporaryFolder tables;
+    std::ofstream(tables.path() / "table.toml")
+        << fmt::format("format = 1\n[[tile]]\ntemplate = \"paged_kv/block_table\"\ntarget = \"default\"\ntile = \"{}\"\n", tile);
+    RuntimeOptions options = tests::shared_store_options();
+    options.tuning_folder = tables.path();
+    const auto runtime = Runtime::create(options);
+    REQUIRE(runtime);
+    for (const PagedKvCase& c : paged_kv_cases()) {
+      if (c.page_size == 16) block_tables_are_right(*runtime, DeviceId::host(), c);
+    }
+    long_block_tables_are_right(*runtime, DeviceId::host(), 9'000);
+  }
 }
 TEST_CASE("paged KV on host: pages of 16 tokens") {
   run_all(16);
