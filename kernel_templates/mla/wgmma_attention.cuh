@@ -1,25 +1,39 @@
-// Sparse MLA prefill on Hopper's warpgroup products (sm_90a): 64 rows of Q against tiles of 32 keys, persistent blocks, one an SM.
+// MLA attention on Hopper's warpgroup products (sm_90a): 64 rows of Q against tiles of block_n keys, persistent blocks, one an SM.
 //
 // Four warpgroups, each with one job, pass tiles along through shared memory:
 //
-//   gather   32 kv rows and their owners by 16-byte cp.async into a ring of `stages`              ── full  ──▶ scores
-//   scores   S = Q Kᵀ with five of Q's panels of 64 columns in registers, softmax, P              ── ready ──▶ values
+//   gather   block_n kv rows and their owners by 16-byte cp.async into a ring of `stages`         ── full  ──▶ scores
+//   scores   S = Q Kᵀ with some of Q's panels of 64 columns in registers, softmax, P              ── ready ──▶ values
 //   values   two of them: O += P V, 256 of the 512 columns each, accumulators in registers        ── free  ──▶ gather, scores
 //
 // K and V are the same rows, fetched once. S is summed in four chains of products, two of them under way at a time; the mask and the
 // softmax's reference are what the sums begin with. A tile is handed to the values groups when half of the next one's products are through,
 // so that its P V runs during that softmax more than beside the products; P has two slots for that. A panel of Q in registers is not read
-// from shared memory for every tile: with all of Q there, those reads would be the bottleneck. For the others (4 at d_qk 576, 3 at 512)
-// there are no registers left.
-//
-// Work: a block takes the next (group, head tile) when it has room for it. `union_build` sets the counter back.
+// from shared memory for every tile: with all of Q there, those reads would be the bottleneck. wgmma_register_panels() says how many
+// panels there are registers for.
 //
 // Running maximum: the sums refer to a row's maximum of some time ago. It is moved, and O rescaled, only where a score exceeds it by more
 // than 8 (in base 2): p stays below 2^8, where bf16 is as fine as below 1, and after the first tiles O is never touched between products.
 //
-// Shared memory: stages of panels (64 columns: 32 rows × 128 bytes, 128-byte swizzle: 16-byte piece c of row r at place c xor r mod 8),
-// then Q's other panels (64 rows × 128 bytes each, same swizzle), P's slots (64 rows × 64 bytes, 64-byte swizzle: piece c at
-// c xor r / 2 mod 4), a factor for each row of a slot, owners of a stage's keys, mbarriers.
+// Shared memory, in the order of WgmmaLayout: stages of panels (64 columns: block_n rows × 128 bytes, 128-byte swizzle: 16-byte piece c of
+// row r at place c xor r mod 8), then Q's other panels (64 rows × 128 bytes each, same swizzle), P's slots in panels of 16 keys (64 rows ×
+// 32 bytes, 32-byte swizzle: piece c at c xor r / 4 mod 2), a factor for each row of a slot, owners of a stage's keys, the work queue,
+// mbarriers.
+//
+// What is worked on is the template's affair. Every thread has a `Work`, with
+//
+//   Item                              a piece of work, at most wgmma_item_bytes: bool none(), u32 tiles()
+//   Item first(), after(Item)         in order, by one whole warp; none() behind the last one
+//   Keys keys(Item)                   the piece's slots: int left(), skip(n), Key key(i) of the i-th that is left; past the end an empty one
+//   Key                               `row`, and `owners`, whose bit i says that token i attends to it; 0: an empty slot
+//   const unsigned char* key_row(row)
+//   rows(Item)                        bool padding(r), const unsigned char* query(r) (readable for padding too), unsigned char* output(r)
+//   u32 owner_bit(Item, r)            the bit of a key's owners that speaks for row r; for padding any
+//   float sm_scale()
+//   RowScale finish(Item, r, reference, sum, largest, writes)
+//                                     what O is multiplied by; writes the row's statistics where `writes`, which one thread has for a row
+//   one_token, token_has_16_rows      all rows are of one token; rows r and r + 8 always are
+//   has_partials                      bool Item::partial(): the piece leaves in fp32, to float* partial_output(Item, r)
 #pragma once
 
 #include "common/barrier.cuh"

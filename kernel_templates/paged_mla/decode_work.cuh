@@ -1,4 +1,4 @@
-// What the persistent blocks of the wgmma variant work on, as mla/wgmma_attention.cuh asks for it: the pieces of a share, one row tile.
+// What the persistent blocks of the wgmma variants work on, as mla/wgmma_attention.cuh asks for it: the pieces of a share, one row tile.
 #pragma once
 
 #include "common/barrier.cuh"

@@ -1,4 +1,4 @@
-// What the persistent blocks of the wgmma variant work on, as mla/wgmma_attention.cuh asks for it: (group, head tile)s.
+// What the persistent blocks of the wgmma variants work on, as mla/wgmma_attention.cuh asks for it: (group, head tile)s.
 #pragma once
 
 #include "common/atomics.cuh"
