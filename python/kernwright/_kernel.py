@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import operator
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _library as c
 from . import _native
-from ._runtime import Runtime, default_runtime, device_number
+from ._runtime import Runtime, checked_runtime, device_number
 
 _TYPES = {
     "pointer": ctypes.c_void_p, "int32": ctypes.c_int32, "int64": ctypes.c_int64, "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
@@ -43,7 +44,7 @@ class Kernel:
             tile: None: the tuning tables', else the manifest's first.
         """
         self._pointer = ctypes.c_void_p()
-        self._runtime = runtime or default_runtime()
+        self._runtime = checked_runtime(runtime)
         self._device = device_number(device)
         for name, kind in params:
             if kind not in _TYPES:
@@ -77,12 +78,12 @@ class Kernel:
         name = re.search(r'^\s*name\s*=\s*"([^"]+)"', manifest.split("\n[", 1)[0], re.MULTILINE)
         if name is None:
             raise ValueError('argument manifest: it has no line `name = "…"` before its first table')
-        chosen = runtime or default_runtime()
+        chosen = checked_runtime(runtime)
         chosen.register_template(manifest, source)
         return cls(name.group(1), params, specialisation=specialisation, device=device, tile=tile, runtime=chosen)
 
     def __del__(self) -> None:
-        if self._pointer and not self._runtime._abandoned and not sys.is_finalizing():
+        if getattr(self, "_pointer", None) and not self._runtime._abandoned and not sys.is_finalizing():
             c.destroy("kw_kernel_destroy", self._pointer)
 
     @property
@@ -104,6 +105,7 @@ class Kernel:
             grid: blocks: x, or up to three of x, y, z.
             stream: a stream's handle; None: the current stream of the framework that the first array is of, else the default stream.
         """
+        self._runtime._refuse_in_forked_child("kernel")
         names = [name for name, _ in self._params]
         if missing := [name for name in names if name not in values]:
             raise ValueError(f"launch: not given: {', '.join(missing)}; the kernel's parameters are {', '.join(names)}")
@@ -119,12 +121,17 @@ class Kernel:
                     raise ValueError(f"argument {name}: it is on {_name(device)}; the kernel was prepared for {_name(self._device)}")
                 where = current if where is None and current else where
                 value = data
+            if _TYPES[kind] in c.WHOLE_NUMBERS:
+                value = c.whole_number(value, _TYPES[kind], name)
             try:
                 setattr(params, name, value)
             except TypeError as error:
                 raise ValueError(f"argument {name}: it is {value!r}; the parameter is a {kind}") from error
-        blocks = (grid,) if isinstance(grid, int) else tuple(grid)
-        if not 1 <= len(blocks) <= 3 or any(not isinstance(n, int) or not 1 <= n < 2**32 for n in blocks):
+        try:
+            blocks = tuple(operator.index(n) for n in (grid if isinstance(grid, Iterable) else (grid,)))
+        except TypeError:
+            blocks = ()
+        if not 1 <= len(blocks) <= 3 or any(not 1 <= n < 2**32 for n in blocks):
             raise ValueError(f"argument grid: it is {grid!r}; legal is one to three positive block counts")
         x, y, z = (*blocks, 1, 1)[:3]
         torch = sys.modules.get("torch")

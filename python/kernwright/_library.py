@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import pathlib
 from typing import Any, ClassVar
@@ -16,10 +17,28 @@ UNION_AUTO, UNION_OFF = 0, 1
 LogCallback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_size_t)
 
 
+def whole_number(value: Any, kind: Any, argument: str) -> int:
+    """The value as an int that the C type holds: ctypes itself would cut it off."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ValueError(f"argument {argument}: it is {value!r}; legal is a whole number") from None
+    bits = 8 * ctypes.sizeof(kind)
+    signed = kind(-1).value < 0
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    if not low <= number <= high:
+        raise ValueError(f"argument {argument}: it is {number}; legal is a whole number from {low} to {high}")
+    return number
+
+
 class Struct(ctypes.Structure):
-    """Sets its first member, as kw_init() does."""
+    """Sets its first member, as kw_init() does. Members are named as the arguments that they come from."""
 
     def __init__(self, **values: Any) -> None:
+        kinds = {name: kind for name, kind, *_ in self._fields_}
+        for name, value in values.items():
+            if kinds.get(name) in WHOLE_NUMBERS:
+                values[name] = whole_number(value, kinds[name], name)
         super().__init__(size=ctypes.sizeof(type(self)), **values)
 
 
@@ -29,6 +48,7 @@ _i32 = ctypes.c_int32
 _u64 = ctypes.c_uint64
 _size = ctypes.c_size_t
 _f64 = ctypes.c_double
+WHOLE_NUMBERS = (ctypes.c_int32, ctypes.c_uint32, ctypes.c_int64, ctypes.c_uint64)
 
 
 class RuntimeOptions(Struct):

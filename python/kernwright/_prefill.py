@@ -9,7 +9,7 @@ from typing import Any
 from . import _library as c
 from . import _native
 from ._errors import error_of
-from ._runtime import Runtime, _scratch, default_runtime, device_number
+from ._runtime import Runtime, _scratch, checked_runtime, device_number
 
 #: What a workspace may lose to its alignment.
 _ALIGNMENT = 256
@@ -43,13 +43,13 @@ class SparseMlaPrefill:
         runtime: Runtime | None = None,
     ) -> None:
         self._pointer = ctypes.c_void_p()
-        self._runtime = runtime or default_runtime()
+        self._runtime = checked_runtime(runtime)
         self._union = union
         self._deterministic = deterministic
         if union is None or union == "auto":
             group = c.UNION_AUTO
-        elif isinstance(union, int) and union in (0, 2, 4, 8, 16):
-            group = union or c.UNION_OFF
+        elif not isinstance(union, str) and union in (0, 2, 4, 8, 16):
+            group = int(union) or c.UNION_OFF
         else:
             raise ValueError(f"argument union: it is {union!r}; legal is 0 (off), 2, 4, 8, 16 or 'auto'")
         options = c.SparseMlaPrefillOptions(
@@ -83,15 +83,17 @@ class SparseMlaPrefill:
     ) -> None:
         """Enqueues the operation; the arguments are those of sparse_mla_prefill(), and the device is the current one. Allocates nothing where
         a workspace is given or none is needed."""
+        self._runtime._refuse_in_forked_child("op")
         self._calls.run(q, kv, indices, topk_length, attn_sink, out, max_logits, lse, workspace, sm_scale, 512, self._union,
                         self._deterministic, stream)
 
     def __del__(self) -> None:
-        if self._pointer and not self._runtime._abandoned and not sys.is_finalizing():
+        if getattr(self, "_pointer", None) and not self._runtime._abandoned and not sys.is_finalizing():
             c.destroy("kw_sparse_mla_prefill_destroy", self._pointer)
 
     def workspace_bytes(self, tokens: int, kv_rows: int) -> int:
-        """Bytes that run() needs for T tokens over S rows, alignment included; 0 where union is off."""
+        """Bytes that run() takes for T tokens over S rows, alignment included. Where union is off it is 0, or little for many tokens, and
+        may be left out."""
         value = ctypes.c_uint64()
         c.call("kw_sparse_mla_prefill_workspace_bytes", self._pointer, ctypes.c_int64(tokens), ctypes.c_int64(kv_rows), ctypes.byref(value))
         return value.value + _ALIGNMENT if value.value else 0
@@ -161,7 +163,7 @@ def sparse_mla_prefill(
     """
     if out is None:
         out = _make_out(q, d_v, stream)
-    (runtime or default_runtime())._calls.run(q, kv, indices, topk_length, attn_sink, out, max_logits, lse, workspace, sm_scale, d_v, union,
+    checked_runtime(runtime)._calls.run(q, kv, indices, topk_length, attn_sink, out, max_logits, lse, workspace, sm_scale, d_v, union,
                                               deterministic, stream)
     return out
 

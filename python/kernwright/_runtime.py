@@ -119,6 +119,9 @@ class Runtime:
                 sys.excepthook(*sys.exc_info())
 
         self._log = c.LogCallback(forward)  # kept as long as the library may call it
+        for argument, folders_given in (("read_only_stores", read_only_stores), ("nvrtc_search_folders", nvrtc_search_folders)):
+            if isinstance(folders_given, (str, bytes)):
+                raise ValueError(f"argument {argument}: it is {folders_given!r}; legal is a list of folders")
         stores, store_count = c.text_array(list(read_only_stores) if read_only_stores is not None else None)
         folders, folder_count = c.text_array(list(_nvrtc_of_this_python() if nvrtc_search_folders is None else nvrtc_search_folders))
         options = c.RuntimeOptions(
@@ -150,8 +153,13 @@ class Runtime:
         self._calls = _native.PrefillCalls(make_op, _scratch, error_of)
         _live.add(self)
 
+    def _refuse_in_forked_child(self, what: str) -> None:
+        if self._abandoned:
+            raise RuntimeError(f"this {what} was made before the process was forked: its locks may be held by threads that are not here; "
+                               f"legal is one that is made in the child")
+
     def __del__(self) -> None:
-        if self._handle and not self._abandoned and not sys.is_finalizing():
+        if getattr(self, "_handle", None) and not self._abandoned and not sys.is_finalizing():
             c.destroy("kw_runtime_destroy", self._handle)
 
     @property
@@ -295,6 +303,15 @@ def _scratch(size: int, like: Any) -> Any:
 _live: weakref.WeakSet[Runtime] = weakref.WeakSet()
 _lock = threading.Lock()
 _default: Runtime | None = None
+
+
+def checked_runtime(runtime: Runtime | None) -> Runtime:
+    """The runtime that was given, or the default one."""
+    if runtime is None:
+        return default_runtime()
+    if not isinstance(runtime, Runtime):
+        raise ValueError(f"argument runtime: it is a {type(runtime).__name__}; legal is a kernwright.Runtime or None")
+    return runtime
 
 
 def default_runtime() -> Runtime:

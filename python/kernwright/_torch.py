@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from . import _prefill
-from ._runtime import Runtime, default_runtime
+from ._runtime import Runtime, checked_runtime, default_runtime
 
 _is_compiling = torch.compiler.is_compiling
 
@@ -45,6 +45,7 @@ def flash_mla_sparse_fwd(
         says base 2. A token with no valid slot gets out 0, max_logits -inf, lse +inf.
     """
     if _is_compiling():
+        _check_compiled(d_v)
         return torch.ops.kernwright.sparse_mla_prefill(q, kv, indices, sm_scale, attn_sink, topk_length, _union_number(union), deterministic)
     return _eager(q, kv, indices, sm_scale, d_v, attn_sink, topk_length, union, deterministic)
 
@@ -68,6 +69,7 @@ def sparse_mla_prefill(
     runtime: Runtime | None = None,
 ) -> Any:
     if _is_compiling():
+        _check_compiled(d_v, workspace=workspace, stream=stream, runtime=runtime)
         if out is None and max_logits is None and lse is None:
             return torch.ops.kernwright.sparse_mla_prefill(q, kv, indices, sm_scale, attn_sink, topk_length, _union_number(union),
                                                            deterministic)[0]
@@ -83,7 +85,7 @@ def sparse_mla_prefill(
                                                deterministic=deterministic, stream=stream, runtime=runtime)
     if out is None:
         out = _prefill._make_out(q, d_v, stream)
-    (runtime or default_runtime())._calls.run(q, kv, indices, topk_length, attn_sink, out, max_logits, lse, workspace, sm_scale, d_v, union,
+    checked_runtime(runtime)._calls.run(q, kv, indices, topk_length, attn_sink, out, max_logits, lse, workspace, sm_scale, d_v, union,
                                               deterministic, stream)
     return out
 
@@ -118,9 +120,23 @@ def _eager(q: torch.Tensor, kv: torch.Tensor, indices: torch.Tensor, sm_scale: f
     return out, max_logits, lse
 
 
+def _check_compiled(d_v: int, **others: Any) -> None:
+    """What a custom op has no argument for must be as it takes it."""
+    if d_v != 512:
+        raise ValueError(f"argument d_v: it is {d_v}; legal is 512")
+    for argument, value in others.items():
+        if value is not None:
+            raise ValueError(f"argument {argument}: it is given; legal under torch.compile is None: the op takes torch's stream and memory, and "
+                             f"the default runtime")
+
+
 def _union_number(union: int | str | None) -> int:
     """-1 for "auto": a custom op's argument has one type."""
-    return -1 if union is None or isinstance(union, str) else union
+    if union is None or union == "auto":
+        return -1
+    if isinstance(union, str) or union not in (0, 2, 4, 8, 16):
+        raise ValueError(f"argument union: it is {union!r}; legal is 0 (off), 2, 4, 8, 16 or 'auto'")
+    return union
 
 
 _library = torch.library.Library("kernwright", "DEF")

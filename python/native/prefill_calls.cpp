@@ -69,7 +69,11 @@ bool read_union(PyObject* given, std::int32_t& group_size) {
     group_size = KW_UNION_AUTO;
     return true;
   }
-  const long value = PyLong_Check(given) ? PyLong_AsLong(given) : -1;
+  long value = -1;
+  if (PyIndex_Check(given)) {
+    const Reference number = Reference::take(PyNumber_Index(given));
+    if (number) value = PyLong_AsLong(number.get());
+  }
   if (value == 0 || value == 2 || value == 4 || value == 8 || value == 16) {
     group_size = value == 0 ? static_cast<std::int32_t>(KW_UNION_OFF) : static_cast<std::int32_t>(value);
     return true;
@@ -81,8 +85,7 @@ bool read_union(PyObject* given, std::int32_t& group_size) {
 
 std::int32_t rounded_topk(std::int64_t topk) {
   constexpr std::uint32_t kLargest = 4096;
-  if (topk < 1) return 1;
-  if (topk > std::int64_t{kLargest}) return kLargest;  // the run itself refuses it, and says so
+  if (topk < 1 || topk > std::int64_t{kLargest}) return kLargest;  // the run itself refuses it, and says so
   return static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint32_t>(topk)));
 }
 

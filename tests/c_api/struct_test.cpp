@@ -39,6 +39,21 @@ TEST_CASE("C structs: a newer struct is taken while its new members are zero") {
   CHECK(says("newer members"));
 }
 
+TEST_CASE("C structs: a reserved member that is not 0 is refused") {
+  const auto runtime = shared_runtime();
+  auto options = newer().known;
+  options.size = sizeof(options);
+  options.reserved = 3;
+  kw_sparse_mla_prefill* op = nullptr;
+  CHECK(kw_sparse_mla_prefill_create(runtime.get(), &options, &op) == KW_INVALID_ARGUMENT);
+  CHECK(says("reserved is 3; legal is 0"));
+  auto wanted = made<kw_runtime_options>();
+  wanted.reserved = 1;
+  kw_runtime* other = nullptr;
+  CHECK(kw_runtime_create(&wanted, &other) == KW_INVALID_ARGUMENT);
+  CHECK(says("reserved is 1; legal is 0"));
+}
+
 TEST_CASE("C structs: members behind an older struct's size count as zero") {
   const auto runtime = shared_runtime();
   auto options = made<kw_sparse_mla_prefill_options>();

@@ -184,6 +184,29 @@ class Errors(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "argument q: it is in the host's memory"):
                 call(MeanProblem(), runtime=kernwright.Runtime())
 
+    def test_whole_numbers_are_not_cut_off(self) -> None:
+        for argument, value in (("heads", 2**32 + 8), ("heads", "8"), ("heads", 8.0), ("max_topk", 2**32 + 8), ("workspace_limit", -1),
+                                ("d_qk", 2**31)):
+            with self.subTest(argument=argument, value=value), self.assertRaisesRegex(ValueError, f"argument {argument}: it is .*legal is a whole"):
+                kernwright.SparseMlaPrefill(**{"heads": 2, "device": "host", argument: value})
+        with self.assertRaisesRegex(ValueError, "argument device: it is 4294967296; legal is a whole number"):
+            kernwright.SparseMlaPrefill(2, device=2**32)
+        with self.assertRaisesRegex(ValueError, "argument store_limit: it is -1"):
+            kernwright.Runtime(store_limit=-1)
+        self.assertEqual(kernwright.SparseMlaPrefill(numpy.int64(2), device="host", max_topk=numpy.int32(8), union=numpy.int64(4)).union, (4, ""))
+
+    def test_words_of_the_wrong_kind_are_named(self) -> None:
+        with self.assertRaisesRegex(ValueError, "argument read_only_stores: it is '/a/b'; legal is a list"):
+            kernwright.Runtime(read_only_stores="/a/b")
+        with self.assertRaisesRegex(ValueError, "argument runtime: it is a int"):
+            kernwright.SparseMlaPrefill(2, device="host", runtime=3)  # type: ignore[arg-type]
+        problem = MeanProblem()
+        call(problem, union=numpy.int64(4), **problem.statistics())
+        self.assertEqual(int((from_bits(problem.out) != problem.mean).sum()), 0)
+        with self.assertRaisesRegex(ValueError, "K is 0; legal is 1 to 4096"):
+            problem.indices = numpy.empty((7, 0), dtype="int32")
+            call(problem)
+
     def test_options_out_of_range(self) -> None:
         with self.assertRaisesRegex(ValueError, "log_level: it is 'loud'; legal is one of error, warn, info, debug"):
             kernwright.Runtime(log_level="loud")
@@ -230,7 +253,7 @@ class OwnKernel(unittest.TestCase):
         for pattern, words in {
             "not given: epsilon": {name: value for name, value in good.items() if name != "epsilon"},
             "unknown: y": {**good, "y": 1},
-            "argument rows: it is 'one'; the parameter is a int64": {**good, "rows": "one"},
+            "argument rows: it is 'one'; legal is a whole number": {**good, "rows": "one"},
         }.items():
             with self.subTest(pattern=pattern), self.assertRaisesRegex(ValueError, pattern):
                 kernel.launch(1, **words)

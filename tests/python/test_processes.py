@@ -30,6 +30,9 @@ def right():
     return bool((from_bits(p.out) == p.mean).all())
 assert right()
 mine = kernwright.default_runtime()
+p = MeanProblem()
+op = kernwright.SparseMlaPrefill(2, device="host", max_topk=8, union=0)
+op.run(p.q, p.kv, p.indices, 0.25, out=p.out)
 children = []
 for _ in range(4):
     child = os.fork()
@@ -38,6 +41,11 @@ for _ in range(4):
         try:
             assert right()
             assert kernwright.default_runtime() is not mine
+            try:
+                op.run(p.q, p.kv, p.indices, 0.25, out=p.out)
+                os._exit(4)
+            except RuntimeError as error:
+                assert "before the process was forked" in str(error)
             try:
                 kernwright.SparseMlaPrefill(2, device="host", runtime=mine)
             except kernwright.Error as error:

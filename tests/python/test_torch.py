@@ -66,6 +66,15 @@ class CustomOps(unittest.TestCase):
         torch.testing.assert_close(out, expected[0], rtol=0.01, atol=0.02)
         torch.testing.assert_close(auto, expected[0], rtol=0.01, atol=0.02)
 
+    def test_what_a_custom_op_cannot_take_is_refused(self) -> None:
+        q, kv, indices = inputs()
+        for argument, value in (("d_v", 256), ("union", "all"), ("workspace", torch.empty(8)), ("stream", 7)):
+            def call(q: torch.Tensor, argument: str = argument, value: object = value) -> torch.Tensor:
+                return kernwright.sparse_mla_prefill(q * 1, kv, indices, 0.04, **{argument: value})
+
+            with self.subTest(argument), self.assertRaisesRegex(Exception, f"argument {argument}: it is"):
+                torch.compile(call, fullgraph=True, backend="eager")(q)
+
     def test_fake_kernels_agree_with_the_real_ones(self) -> None:
         q, kv, indices = inputs()
         torch.library.opcheck(torch.ops.kernwright.sparse_mla_prefill.default, (q, kv, indices, 0.04, None, None, 2, False),

@@ -37,7 +37,7 @@ struct PrepareReport {
   std::string fit_reason;     ///< Empty where the tile asked for fitted; otherwise why it did not.
   bool fit_recorded = false;  ///< The answer came from a fit written earlier.
   CacheSource cache = CacheSource::built;
-  double compile_ms = 0;  ///< 0 unless built by this call.
+  double compile_ms = 0;  ///< 0 unless it was built then. A kernel that was prepared before comes with its first report.
   std::string key;        ///< The artifact's entry name in the store, 32 hex digits.
   ResourceUse resources;
 };

@@ -19,7 +19,8 @@
  * time. An object must not be destroyed while a call uses it. Callbacks may come from threads of the library's own, several at once where
  * that is said; they must not throw, and must not call into the object they were given to.
  *
- * A process that forks: the child makes a runtime of its own, the parent's answers KW_UNSUPPORTED there. */
+ * A process that forks: the child makes a runtime and ops of its own, the parent's answer KW_UNSUPPORTED there; a kernel of the parent must
+ * not be launched there. */
 #ifndef KERNWRIGHT_KERNWRIGHT_H
 #define KERNWRIGHT_KERNWRIGHT_H
 
@@ -260,7 +261,7 @@ typedef struct kw_prepare_report {
   const char* tile_fitted;
   const char* fit_reason; /* "" where the tile asked for fitted. */
   const char* key;        /* The artifact's entry name in the store. */
-  double compile_ms;      /* 0 unless built by this call. */
+  double compile_ms;      /* 0 unless it was built then. A kernel that was prepared before comes with its first report. */
   kw_cache_source cache;
   kw_device device;
   int32_t fit_recorded; /* 1: the answer came from a fit written earlier. */

@@ -45,6 +45,10 @@ tl::unexpected<Error> null_pointer(std::string_view name) {
   return fail(ErrorCode::invalid_argument, fmt::format("{} is NULL; it is needed", name));
 }
 
+tl::unexpected<Error> reserved_is_set(std::int32_t value, std::string_view name) {
+  return fail(ErrorCode::invalid_argument, fmt::format("{}: reserved is {}; legal is 0", name, value));
+}
+
 Result<> need(const void* pointer, std::string_view name) {
   if (pointer == nullptr) return null_pointer(name);
   return {};

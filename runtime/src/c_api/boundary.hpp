@@ -37,6 +37,7 @@ kw_status guarded(const Call& call) noexcept {
 }
 
 tl::unexpected<Error> null_pointer(std::string_view name);
+tl::unexpected<Error> reserved_is_set(std::int32_t value, std::string_view name);
 /// `size` as a caller set it, for a struct of `known` bytes here; checks it, and that what lies behind the known bytes is zero.
 Result<> check_size(const void* given, std::size_t known, std::size_t alignment, std::string_view name);
 
@@ -51,6 +52,9 @@ Result<Struct> read_struct(const Struct* given, std::string_view name) {
   Struct copy;
   std::memset(&copy, 0, sizeof(copy));
   std::memcpy(&copy, given, size < sizeof(Struct) ? size : sizeof(Struct));
+  if constexpr (requires { copy.reserved; }) {
+    if (copy.reserved != 0) return reserved_is_set(copy.reserved, name);
+  }
   return copy;
 }
 

@@ -5,6 +5,14 @@
 
 namespace kernwright {
 
+bool SteppingKernel::in_forked_child() const noexcept {
+  return runtime_.state().fork_guard.in_child();
+}
+
+Result<> SteppingKernel::refused_in_child() const {
+  return runtime_.state().fork_guard.check();
+}
+
 Result<> SteppingKernel::step_behind(const Kernel& refused, StreamHandle stream, Error& error) {
   if (runtime_.state().backend(request_.device.backend)->is_capturing(stream)) {
     error.message += "; the stream captures, so no smaller tile is prepared: run the op once outside the capture first";

@@ -28,6 +28,7 @@ class SteppingKernel {
   /// outside a capture prepares the next candidate and launches that; while the stream captures it is the error.
   template <class GridSource, class Params>
   Result<> launch(const GridSource& grid, const Params& params, StreamHandle stream) {
+    if (in_forked_child()) return refused_in_child();
     for (;;) {
       const Kernel& kernel = this->kernel();
       Result<> launched = kernel.launch(grid_for(grid, kernel), params, stream);
@@ -50,6 +51,8 @@ class SteppingKernel {
       return grid(kernel.plan());
     }
   }
+  [[nodiscard]] bool in_forked_child() const noexcept;  ///< Of the process that made the runtime: one load.
+  [[nodiscard]] Result<> refused_in_child() const;
   Result<> step_behind(const Kernel& refused, StreamHandle stream, Error& error);
   Result<> prepare_behind(const Kernel& refused);
 
