@@ -35,7 +35,7 @@ Result<std::vector<PagedMlaPoint>> batches_of(const TunePagedMlaWords& words, co
     } else if (given) {
       return fail(
           ErrorCode::invalid_argument,
-          fmt::format("--shapes {}: its pool takes {:.1f} GB behind {:.1f} GB of those before it; {} has {:.1f} GB for all of them, "
+          fmt::format("--shapes {}: its pool takes {:.1f} GB beside {:.1f} GB of those before it; {} has {:.1f} GB for all of them, "
                       "so give fewer or smaller ones",
                       batch.batch_name(), bytes / kGiga, taken / kGiga, device.name, usable / kGiga));
     } else {

@@ -20,10 +20,13 @@ struct PlantedFamily {
   std::string folder, source, manifest, first_line;
 };
 
-/// n16 burns time in every block; n32 is what the template is; n48 faults, n64 writes nothing, n80 does not compile, n96 never ends.
-inline constexpr std::string_view kMisbehaving = R"(
+/// n16 burns time in every block, by so many turns of a loop; n32 is what the template is; n48 faults, n64 writes nothing, n80 does not
+/// compile, n96 never ends.
+inline std::string misbehaving(int turns) {
+  return R"(
   if (kw::tile.block_n == 16 && threadIdx.x == 0) {
-    for (volatile int i = 0; i < 3'000'000; i = i + 1) {
+    for (volatile int i = 0; i < )" +
+         std::to_string(turns) + R"(; i = i + 1) {
     }
   }
   if (kw::tile.block_n == 48) __builtin_trap();
@@ -34,6 +37,7 @@ inline constexpr std::string_view kMisbehaving = R"(
     }
   }
 )";
+}
 
 /// Kernwright's templates, of the family's on host the portable variant alone: with `planted` in its kernel, `axes` as its tiles, and
 /// `standing` as the default.

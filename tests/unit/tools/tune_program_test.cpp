@@ -18,8 +18,8 @@ namespace {
 const PlantedFamily kPrefill{"sparse_mla", "prefill_portable.cu", "prefill.toml", "  if (params.tokens == 0) return;\n"};
 
 std::filesystem::path planted_templates(const std::filesystem::path& folder, const std::string& block_n, const std::string& standing) {
-  return planted_templates(folder, kPrefill, kMisbehaving, "block_m = [16, 64]\nblock_n = [" + block_n + "]\nstages = [1]\nwarps = [4]\n",
-                           standing);
+  return planted_templates(folder, kPrefill, misbehaving(3'000'000),
+                           "block_m = [16, 64]\nblock_n = [" + block_n + "]\nstages = [1]\nwarps = [4]\n", standing);
 }
 
 /// With this seed n64 is measured right behind n16, in the same process: what that one wrote must not pass for its output.
