@@ -129,25 +129,49 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("tune paged-mla: partial results that an earlier tile left in the workspace do not pass for a tile's own") {
+TEST_CASE("tune paged-mla: what an earlier tile left in outputs and workspace does not pass for a tile's own") {
   const TemporaryFolder folder;
-  // With one block a multiprocessor both tiles split the request in the same places. The one of 8 warps writes nothing at all.
-  const auto templates = planted_templates(folder.path(), kDecode, "  if (kw::tile.warps == 8) return;\n",
+  // With one block a multiprocessor both tiles split the request in the same places. The one of 8 warps writes nothing for the batch whose
+  // request begins in page 1: the batch that the other one's last timed run was of, and the first that is looked at.
+  const auto templates = planted_templates(folder.path(), kDecode, "  if (kw::tile.warps == 8 && params.block_table[0] == 1) return;\n",
                                            "block_m = [16]\nblock_n = [16]\nstages = [1]\nwarps = [4, 8]\n", "portable:m16n16s1w4");
   const auto plan = templates / "paged_mla" / "decode_plan.cuh";
   std::string text = read_file(plan);
   const std::string resident = "constexpr int threads = 384;";
   REQUIRE(contains(text, resident));
   write_file(plan, text.replace(text.find(resident), resident.size(), "constexpr int threads = 255;"));
+  // Partial results stand in the workspace where the request is split; where it is not, the attention writes the output itself.
+  for (const std::string shape : {"1x80", "2x9"}) {
+    CAPTURE(shape);
+    auto words = tune_words(templates, folder.path() / (shape + ".toml")) + std::vector<std::string>{"--json"};
+    *(std::ranges::find(words, "2x9")) = shape;
+    const ChildResult result = kernwright_program(words);
+    REQUIRE_MESSAGE(result.exit_code == 0, result.err);
+    const Json subject = json_of(result)["subjects"][0];
+    CHECK(subject["outcomes"] == Json{{"measured", 1}, {"wrong", 1}});
+    REQUIRE(subject["search"].size() == 2);
+    CHECK(subject["search"][1]["tile"] == "portable:m16n16s1w8");
+    CHECK(subject["search"][1]["outcome"] == "wrong");
+  }
+}
+
+TEST_CASE("tune paged-mla: a tile that is much slower than the best one is left after two runs") {
+  const TemporaryFolder folder;
+  const auto templates = planted_templates(folder.path(), kDecode, misbehaving(60'000'000),
+                                           "block_m = [16]\nblock_n = [16, 32]\nstages = [1]\nwarps = [4]\n", "portable:m16n32s1w4");
   auto words = tune_words(templates, folder.path() / "table.toml") + std::vector<std::string>{"--json"};
-  *(std::ranges::find(words, "2x9")) = "1x80";
+  *(std::ranges::find(words, "--repetitions") + 1) = "5";
+  *(std::ranges::find(words, "--hang-seconds") + 1) = "60";
   const ChildResult result = kernwright_program(words);
   REQUIRE_MESSAGE(result.exit_code == 0, result.err);
   const Json subject = json_of(result)["subjects"][0];
-  CHECK(subject["outcomes"] == Json{{"measured", 1}, {"wrong", 1}});
+  CHECK(subject["tile"] == "portable:m16n32s1w4");
+  CHECK(subject["outcomes"] == Json{{"measured", 1}, {"hopeless", 1}});
   REQUIRE(subject["search"].size() == 2);
-  CHECK(subject["search"][1]["tile"] == "portable:m16n16s1w8");
-  CHECK(subject["search"][1]["outcome"] == "wrong");
+  const Json& left = subject["search"][1];
+  CHECK(left["tile"] == "portable:m16n16s1w4");
+  CHECK_CONTAINS(left["reason"].get<std::string>(), "2x9: slower than ");
+  CHECK(left["shapes"][0]["samples_ms"].size() == 2);
 }
 
 TEST_CASE("tune paged-mla: words that are off, and a table that cannot be written, are noticed before the work") {
