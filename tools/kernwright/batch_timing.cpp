@@ -7,6 +7,7 @@
 #include "backend/backend.hpp"
 #include "prepare/runtime_state.hpp"
 #include "support/stream_graph.hpp"
+#include "timing_options.hpp"
 
 namespace kernwright::tool {
 
@@ -35,9 +36,16 @@ Result<BatchTiming> time_batches(const Runtime& runtime, DeviceId device, const 
   };
   BatchTiming timing;
   timing.operations = 1;
+  HopelessRuns every_batch(options.give_up_us);
+  const auto given_up = [&] {
+    timing.each_us = every_batch.times();
+    timing.given_up = true;
+    return timing;
+  };
   for (int run = 0; run < options.warm_ups; ++run) {
     const auto each_us = timed(timing.operations, [&] { return enqueue_batch(timing.operations); });
     if (!each_us) return fail(Error(each_us.error()));
+    if (every_batch.add(*each_us)) return given_up();
     const double wanted = std::ceil(options.batch_us / std::max(*each_us, 1e-3));
     timing.operations = static_cast<int>(std::clamp(wanted, 1.0, static_cast<double>(options.most_operations)));
   }
@@ -48,10 +56,14 @@ Result<BatchTiming> time_batches(const Runtime& runtime, DeviceId device, const 
     graph.emplace(std::move(*captured));
   }
   for (int run = graph ? -options.warm_ups : 0; run < options.repetitions; ++run) {
+    if (options.clock != nullptr && run == 0) options.clock->sample();
     const auto each_us =
         timed(timing.operations, [&] { return graph ? graph->replay(stream->handle()) : enqueue_batch(timing.operations); });
     if (!each_us) return fail(Error(each_us.error()));
-    if (run >= 0) timing.each_us.push_back(*each_us);
+    if (every_batch.add(*each_us)) return given_up();
+    if (run < 0) continue;
+    if (options.clock != nullptr) options.clock->sample();
+    timing.each_us.push_back(*each_us);
   }
   return timing;
 }

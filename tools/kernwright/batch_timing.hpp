@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernwright/runtime.hpp"
+#include "search/clock_watch.hpp"
 
 namespace kernwright::tool {
 
@@ -14,11 +15,14 @@ struct BatchTimingOptions {
   int repetitions = 15;     ///< Batches.
   double batch_us = 5'000;  ///< What a batch takes at least, by as many operations as that needs.
   int most_operations = 1'000;
-  bool graph = false;  ///< A batch is captured once and replayed, as a served decode is: no launch costs the CPU anything.
+  bool graph = false;                   ///< A batch is captured once and replayed, as a served decode is: no launch costs the CPU anything.
+  double give_up_us = 0;                ///< Not 0: left as soon as two batches were made and an operation of both took longer.
+  tuning::ClockWatch* clock = nullptr;  ///< Sampled before the first repetition and behind each one.
 };
 struct BatchTiming {
   int operations = 0;           ///< In a batch.
   std::vector<double> each_us;  ///< Of each batch: its time by its operations.
+  bool given_up = false;        ///< Then batches of warm-ups may be among each_us.
 };
 /// Enqueues operation `i`; i counts up over all batches, so that inputs can be rotated.
 using EnqueueOperation = std::function<Result<>(std::int64_t i, StreamHandle stream)>;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 
 #include "backend/cuda/diagnosis.hpp"
@@ -31,9 +30,6 @@ constexpr const char* kHostPoints = "2:2x70";
 constexpr const char* kGpuBlockTable = "256x131072";
 constexpr const char* kHostBlockTable = "3x700";
 constexpr int kGpuLayers = 8, kHostLayers = 3;
-constexpr double kRotatedL2s = 32;      ///< A batch is read again only after so many times the L2 cache's size.
-constexpr double kUsableMemory = 0.85;  ///< Of the device, for a pool.
-constexpr std::int64_t kMostSets = 512;
 constexpr double kLargestCopy = 4e9;
 
 class Bench {
@@ -72,9 +68,7 @@ BenchPoolShape Bench::pool_shape(const PagedMlaPoint& point, PoolKind kind) cons
   shape.batch = point.batch;
   shape.tokens = point.tokens;
   shape.seed = options_.seed;
-  const double set_bytes = static_cast<double>(point.batch * point.tokens * kKvRowBytes);
-  const double rotated = on_gpu() ? kRotatedL2s * static_cast<double>(device_.l2.count) : 0;
-  shape.sets = std::clamp(static_cast<std::int64_t>(std::ceil(rotated / set_bytes)), std::int64_t{2}, kMostSets);
+  shape.sets = rotated_sets(device_, point.batch, point.tokens);
   if (kind == PoolKind::static_pool) return shape;
   const double layer = shape.bytes();
   const int asked = options_.layers.value_or(on_gpu() ? kGpuLayers : kHostLayers);

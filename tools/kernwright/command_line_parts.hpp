@@ -7,6 +7,8 @@
 #include "bench_paged_mla.hpp"
 #include "console.hpp"
 #include "run_paged_kv.hpp"
+#include "tune_paged_mla.hpp"
+#include "tune_sparse_mla.hpp"
 
 namespace kernwright::tool {
 
@@ -19,5 +21,8 @@ void add_output_options(CLI::App& app, OutputOptions& output, bool quiet);
 void add_run_paged_kv(CLI::App& run, RunPagedKvOptions& options, Action& action);
 /// bench paged-mla
 void add_bench_paged_mla(CLI::App& bench, BenchPagedMlaOptions& options, Action& action);
+
+/// tune sparse-mla, tune paged-mla, and the hidden worker that both start
+void add_tune(CLI::App& app, TuneSparseMlaWords& sparse, TunePagedMlaWords& paged, Action& action);
 
 }  // namespace kernwright::tool

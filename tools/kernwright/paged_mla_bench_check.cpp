@@ -57,22 +57,39 @@ Result<> PagedMlaBenchProblem::run(std::int64_t set, StreamHandle stream) const 
   return op_->run(arguments, stream);
 }
 
-support::SparseMlaCheck PagedMlaBenchProblem::check_requests(std::int64_t set, const std::vector<std::int64_t>& requests,
-                                                             const std::vector<support::Bf16>& out, const std::vector<float>& lse) const {
+namespace {
+
+/// The rows of these requests, one request behind the other; `width` elements are a row.
+template <class T>
+std::vector<T> rows_of(const std::vector<T>& all, const std::vector<std::int64_t>& requests, std::int64_t rows, std::int64_t width) {
+  std::vector<T> some;
+  for (const std::int64_t request : requests) {
+    some.insert(some.end(), all.begin() + request * rows * width, all.begin() + (request + 1) * rows * width);
+  }
+  return some;
+}
+
+}  // namespace
+
+std::vector<PagedMlaBenchProblem::Sample> PagedMlaBenchProblem::samples() const {
+  const BenchPoolShape& shape = pool_->shape();
+  support::SplitMix64 random(support::stream_seed(seed_, 4));
+  std::vector<Sample> samples;
+  for (const std::int64_t set : {std::int64_t{0}, shape.sets - 1}) {
+    const std::set<std::int64_t> some{0, shape.batch - 1, random.below(static_cast<std::uint32_t>(shape.batch))};
+    samples.push_back({set, {some.begin(), some.end()}});
+  }
+  return samples;
+}
+
+support::SparseMlaReference PagedMlaBenchProblem::reference(const Sample& sample) const {
   const PagedMlaDecodeOptions& options = op_->options();
   const BenchPoolShape& shape = pool_->shape();
-  const std::int64_t new_tokens = options.query_tokens, rows = rows_of_request();
-  std::vector<support::Bf16> q, some_out;
-  std::vector<float> some_lse;
+  const std::int64_t new_tokens = options.query_tokens;
+  const std::vector<support::Bf16> q = rows_of(q_, sample.requests, rows_of_request(), kKvRowWidth);
   std::vector<std::int32_t> indices, visible;
-  for (const std::int64_t request : requests) {
-    const auto copy = [&](const auto& all, auto& to, std::int64_t width) {
-      to.insert(to.end(), all.begin() + request * rows * width, all.begin() + (request + 1) * rows * width);
-    };
-    copy(q_, q, kKvRowWidth);
-    copy(out, some_out, kBenchValueWidth);
-    copy(lse, some_lse, 1);
-    const std::int64_t first = (set * shape.batch + request) * shape.tokens;
+  for (const std::int64_t request : sample.requests) {
+    const std::int64_t first = (sample.set * shape.batch + request) * shape.tokens;
     for (std::int64_t i = 0; i < new_tokens; ++i) {
       // New token i stands at position tokens − s_q + i and sees itself.
       visible.push_back(static_cast<std::int32_t>(std::max<std::int64_t>(0, shape.tokens - new_tokens + i + 1)));
@@ -80,7 +97,7 @@ support::SparseMlaCheck PagedMlaBenchProblem::check_requests(std::int64_t set, c
     }
   }
   support::SparseMlaProblem problem;
-  problem.tokens = static_cast<std::int64_t>(requests.size()) * new_tokens;
+  problem.tokens = static_cast<std::int64_t>(sample.requests.size()) * new_tokens;
   problem.heads = options.heads;
   problem.kv_rows = source_->count;
   problem.topk = shape.tokens;
@@ -93,7 +110,13 @@ support::SparseMlaCheck PagedMlaBenchProblem::check_requests(std::int64_t set, c
   problem.sm_scale = arguments_.sm_scale;
   std::vector<std::int64_t> tokens(at(problem.tokens));
   std::iota(tokens.begin(), tokens.end(), 0);
-  const auto reference = support::sparse_mla_reference(problem, tokens, support::RepeatedPositions::each);
+  return support::sparse_mla_reference(problem, tokens, support::RepeatedPositions::each);
+}
+
+support::SparseMlaCheck PagedMlaBenchProblem::compare(const Sample& sample, const support::SparseMlaReference& reference,
+                                                      const std::vector<support::Bf16>& out, const std::vector<float>& lse) const {
+  const std::vector<support::Bf16> some_out = rows_of(out, sample.requests, rows_of_request(), kBenchValueWidth);
+  const std::vector<float> some_lse = rows_of(lse, sample.requests, rows_of_request(), 1);
   support::SparseMlaCheck check = support::check_sparse_mla(reference, {some_out, some_lse, {}});
   const auto finite = [](support::Bf16 value) { return std::isfinite(support::bf16_to_float(value)); };
   if (check.passed && !std::ranges::all_of(out, finite)) {
@@ -103,28 +126,28 @@ support::SparseMlaCheck PagedMlaBenchProblem::check_requests(std::int64_t set, c
   return check;
 }
 
-Result<PagedMlaBenchProblem::Checked> PagedMlaBenchProblem::check() {
-  const BenchPoolShape& shape = pool_->shape();
-  const std::int64_t rows = shape.batch * rows_of_request();
-  support::SplitMix64 random(support::stream_seed(seed_, 4));
+Result<PagedMlaBenchProblem::Checked> PagedMlaBenchProblem::check(const ReferenceSource& reference_of) {
+  const std::int64_t rows = pool_->shape().batch * rows_of_request();
   Checked checked;
-  for (const std::int64_t set : {std::int64_t{0}, shape.sets - 1}) {
+  for (const Sample& sample : samples()) {
+    auto expected = reference_of(sample);
+    if (!expected) return fail(std::move(expected.error()));
     Result<> done = out_.fill(std::byte{0xff});
     if (done) done = lse_.fill(std::byte{0xff});
-    if (done) done = run(set, stream_.handle());
+    // An op with another tile may have left the right partial results there.
+    if (done) done = workspace_.fill(std::byte{0xff});
+    if (done) done = run(sample.set, stream_.handle());
     if (done) done = stream_.synchronize();
     if (!done) return fail(std::move(done.error()));
     const auto out = to_host<support::Bf16>(out_, rows * kBenchValueWidth);
     if (!out) return fail(Error(out.error()));
     const auto lse = to_host<float>(lse_, rows);
     if (!lse) return fail(Error(lse.error()));
-    const std::set<std::int64_t> some{0, shape.batch - 1, random.below(static_cast<std::uint32_t>(shape.batch))};
-    const support::SparseMlaCheck of_set = check_requests(set, {some.begin(), some.end()}, *out, *lse);
-    checked.requests += static_cast<std::int64_t>(some.size());
-    // The worse of the two is the answer.
-    if (set == 0 || !of_set.passed || (checked.check.passed && of_set.worst_bound_ratio > checked.check.worst_bound_ratio)) {
-      checked.check = of_set;
-    }
+    const support::SparseMlaCheck of_sample = compare(sample, *expected, *out, *lse);
+    const bool first = checked.requests == 0;
+    checked.requests += static_cast<std::int64_t>(sample.requests.size());
+    // The worst is the answer.
+    if (first || !of_sample.passed || of_sample.worst_bound_ratio > checked.check.worst_bound_ratio) checked.check = of_sample;
     if (!checked.check.passed) break;
   }
   return checked;

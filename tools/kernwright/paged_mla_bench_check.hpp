@@ -1,7 +1,8 @@
-// The arguments of one decode batch of `bench paged-mla`, and whether the answers are right.
+// The arguments of one decode batch of `bench paged-mla` and `tune paged-mla`, and whether the answers are right.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "kernwright/paged_mla_decode.hpp"
@@ -21,20 +22,37 @@ class PagedMlaBenchProblem {
   /// The attention of one of the pool's batches, enqueued.
   [[nodiscard]] Result<> run(std::int64_t set, StreamHandle stream) const;
 
+  /// Takes another op of the same options but for the tile.
+  void use(const PagedMlaDecode& op) noexcept { op_ = &op; }
+
+  /// Requests of one batch that are compared: the first, the last and a random one.
+  struct Sample {
+    std::int64_t set = 0;
+    std::vector<std::int64_t> requests;
+  };
+  /// Of the first batch and of the last.
+  [[nodiscard]] std::vector<Sample> samples() const;
+  /// By the CPU reference, which knows the source's rows and nothing of pages.
+  [[nodiscard]] support::SparseMlaReference reference(const Sample& sample) const;
+
   struct Checked {
     support::SparseMlaCheck check;
     std::int64_t requests = 0;
   };
-  /// Runs the first batch and the last on outputs full of NaNs, looks for what is not finite, and compares the first, the last and a random
-  /// request of each with the CPU reference, which knows the source's rows and nothing of pages.
-  [[nodiscard]] Result<Checked> check();
+  using ReferenceSource = std::function<Result<support::SparseMlaReference>(const Sample&)>;
+  /// Runs the batch of each sample on outputs and a workspace full of NaNs, looks for what is not finite, and compares the sample with its
+  /// reference, up to the first that is wrong.
+  [[nodiscard]] Result<Checked> check(const ReferenceSource& reference_of);
+  [[nodiscard]] Result<Checked> check() {
+    return check([this](const Sample& sample) -> Result<support::SparseMlaReference> { return reference(sample); });
+  }
 
  private:
   PagedMlaBenchProblem(const PagedMlaDecode& op, const BenchPool& pool, const KvSource& source, std::uint64_t seed)
       : op_(&op), pool_(&pool), source_(&source), seed_(seed) {}
   [[nodiscard]] std::int64_t rows_of_request() const { return std::int64_t{op_->options().query_tokens} * op_->options().heads; }
-  [[nodiscard]] support::SparseMlaCheck check_requests(std::int64_t set, const std::vector<std::int64_t>& requests,
-                                                       const std::vector<support::Bf16>& out, const std::vector<float>& lse) const;
+  [[nodiscard]] support::SparseMlaCheck compare(const Sample& sample, const support::SparseMlaReference& reference,
+                                                const std::vector<support::Bf16>& out, const std::vector<float>& lse) const;
 
   const PagedMlaDecode* op_;
   const BenchPool* pool_;

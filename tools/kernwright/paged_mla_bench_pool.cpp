@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -14,6 +15,8 @@ namespace {
 
 constexpr std::int64_t kLatentWidth = 512;
 constexpr std::int64_t kRopeWidth = kKvRowWidth - kLatentWidth;
+constexpr double kRotatedL2s = 32;  ///< A batch is read again only after so many times the L2 cache's size.
+constexpr std::int64_t kMostSets = 512;
 /// Primes: the first that a request fits in.
 constexpr std::int64_t kSourceRows[]{251, 4'093, 65'521, 524'287, 16'777'213};
 
@@ -37,6 +40,21 @@ Result<KvSource> make_kv_source(const Runtime& runtime, DeviceId device, std::in
   if (!placed) return fail(std::move(placed.error()));
   source.device = std::move(*placed);
   return source;
+}
+
+PagedKvOptions static_pool_options(DeviceId device, int page_size, std::int64_t pages) {
+  PagedKvOptions options;
+  options.device = device;
+  options.page_size = page_size;
+  options.pages = pages;
+  options.request_dtype = DType::i32;
+  return options;
+}
+
+std::int64_t rotated_sets(const DeviceInfo& device, std::int64_t batch, std::int64_t tokens) {
+  const double set_bytes = static_cast<double>(batch * tokens * kKvRowBytes);
+  const double rotated = device.id.backend == BackendKind::cuda ? kRotatedL2s * static_cast<double>(device.l2.count) : 0;
+  return std::clamp(static_cast<std::int64_t>(std::ceil(rotated / set_bytes)), std::int64_t{2}, kMostSets);
 }
 
 double BenchPoolShape::bytes() const {
@@ -63,12 +81,7 @@ Result<BenchPool> BenchPool::create(const Runtime& runtime, DeviceId device, con
 Result<> BenchPool::make_pool(const Runtime& runtime, DeviceId device) {
   const std::int64_t wanted = shape_.pages(), others = shape_.other_pages();
   if (shape_.kind == PoolKind::static_pool) {
-    PagedKvOptions options;
-    options.device = device;
-    options.page_size = shape_.page_size;
-    options.pages = wanted + 1;
-    options.request_dtype = DType::i32;
-    auto kernels = PagedKv::create(runtime, options);
+    auto kernels = PagedKv::create(runtime, static_pool_options(device, shape_.page_size, wanted + 1));
     if (!kernels) return fail(std::move(kernels.error()));
     static_kernels_.emplace(std::move(*kernels));
     auto rows = runtime.allocate(device, Bytes{static_cast<std::uint64_t>((wanted + 1) * shape_.page_size * kKvRowBytes)});

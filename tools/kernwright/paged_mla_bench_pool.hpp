@@ -1,4 +1,4 @@
-// The pools that `bench paged-mla` reads: large ones, filled on the device.
+// The pools that `bench paged-mla` and `tune paged-mla` read: large ones, filled on the device.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,14 @@ struct KvSource {
   DeviceBuffer device;
 };
 Result<KvSource> make_kv_source(const Runtime& runtime, DeviceId device, std::int64_t request_tokens, std::uint64_t seed);
+
+/// A static pool as those of BenchPool are; `pages` with page 0, the sink.
+PagedKvOptions static_pool_options(DeviceId device, int page_size, std::int64_t pages);
+
+inline constexpr double kUsableMemory = 0.85;  ///< Of a device, for pools.
+
+/// Batches of so many requests that keep the L2 cache from helping: one is read again only after many times the cache's size.
+std::int64_t rotated_sets(const DeviceInfo& device, std::int64_t batch, std::int64_t tokens);
 
 struct BenchPoolShape {
   PoolKind kind = PoolKind::static_pool;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "support/format.hpp"
@@ -29,6 +30,10 @@ std::string PagedMlaPoint::name() const {
   return fmt::format("{}:{}x{}", heads, batch, tokens);
 }
 
+std::string PagedMlaPoint::batch_name() const {
+  return fmt::format("{}x{}", batch, tokens);
+}
+
 Result<std::vector<PagedMlaPoint>> paged_mla_points(std::string_view words) {
   std::vector<PagedMlaPoint> points;
   for (const std::string& word : support::split(words, ',')) {
@@ -45,6 +50,22 @@ Result<std::vector<PagedMlaPoint>> paged_mla_points(std::string_view words) {
   }
   if (points.empty()) return fail(ErrorCode::invalid_argument, "--points '': legal is at least one, such as 8:16x32768");
   return points;
+}
+
+Result<std::vector<PagedMlaPoint>> paged_mla_batches(std::string_view words) {
+  std::vector<PagedMlaPoint> batches;
+  for (const std::string& word : support::split(words, ',')) {
+    PagedMlaPoint batch;
+    if (!parse_requests(word, batch)) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--shapes '{}': legal is requests x tokens, such as 1x4096,16x32768, with up to {} requests and {} tokens",
+                              word, kMostRequests, kMostTokens));
+    }
+    const auto same = [&](const PagedMlaPoint& other) { return other.batch == batch.batch && other.tokens == batch.tokens; };
+    if (std::ranges::none_of(batches, same)) batches.push_back(batch);
+  }
+  if (batches.empty()) return fail(ErrorCode::invalid_argument, "--shapes '': legal is at least one, such as 16x32768");
+  return batches;
 }
 
 Result<PagedMlaPoint> block_table_point(std::string_view word) {

@@ -9,7 +9,6 @@ namespace {
 /// What a point's inputs come to at least, so that a later one finds nothing of an earlier one in any present device's L2 cache.
 constexpr double kRotatedBytes = 256e6;
 constexpr int kMostInputs = 12;
-constexpr int kRunsBeforeGivingUp = 2;
 
 double input_bytes(const SparseMlaInput& input) {
   return 2.0 * static_cast<double>(input.q.size() + input.kv.size()) + 4.0 * static_cast<double>(input.indices.size()) +
@@ -50,7 +49,7 @@ Result<Timing> time_op(const Runtime& runtime, DeviceId device, const SparseMlaP
   }
   Timing timing;
   timing.launch_ms.resize(marks.size());
-  std::vector<double> every_run;
+  HopelessRuns every_run(options.give_up_ms);
   for (int run = 0; run < options.warm_ups + options.repetitions && !marks.empty(); ++run) {
     const DeviceTensors& tensors = inputs[static_cast<std::size_t>(run) % inputs.size()];
     if (options.clock != nullptr && run == options.warm_ups) options.clock->sample();
@@ -61,9 +60,8 @@ Result<Timing> time_op(const Runtime& runtime, DeviceId device, const SparseMlaP
     if (options.clock != nullptr && run >= options.warm_ups) options.clock->sample();
     const auto total = marks.back().milliseconds_since(*start);
     if (!total) return fail(Error(total.error()));
-    every_run.push_back(*total);
-    if (options.give_up_ms > 0 && run + 1 >= kRunsBeforeGivingUp && std::ranges::min(every_run) > options.give_up_ms) {
-      timing.total_ms = std::move(every_run);
+    if (every_run.add(*total)) {
+      timing.total_ms = every_run.times();
       timing.given_up = true;
       return timing;
     }

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "kernwright/sparse_mla_prefill.hpp"
-#include "search/clock_watch.hpp"
 #include "sparse_mla_points.hpp"
 #include "sparse_mla_tensors.hpp"
+#include "timing_options.hpp"
 
 namespace kernwright::tool {
 
@@ -15,12 +15,6 @@ namespace kernwright::tool {
 Result<std::vector<DeviceTensors>> place_rotated(const Runtime& runtime, DeviceId device, const PointSpec& spec,
                                                  const SparseMlaInput& first, Bytes workspace);
 
-struct TimingOptions {
-  int warm_ups = 3;
-  int repetitions = 15;
-  double give_up_ms = 0;                ///< Not 0: left as soon as two runs were made and both took longer.
-  tuning::ClockWatch* clock = nullptr;  ///< Sampled before the first repetition and behind each one.
-};
 struct Timing {
   std::vector<double> total_ms;                ///< Of each repetition, from before the first launch to behind the last.
   std::vector<std::vector<double>> launch_ms;  ///< The same for each launch of the op.

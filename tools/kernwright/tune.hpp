@@ -1,7 +1,9 @@
-// kernwright tune
+// kernwright tune: what every family of kernels shares.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,23 +11,21 @@
 #include "console.hpp"
 #include "kernwright/warming.hpp"
 #include "search/contest.hpp"
+#include "search/measurement_json.hpp"
 #include "search/search_space.hpp"
 #include "search/table_writer.hpp"
-#include "sparse_mla_points.hpp"
 
 namespace kernwright::tool {
 
-/// The words as they were given.
-struct TuneSparseMlaWords {
+/// The words that every family takes, as they were given.
+struct TuneWords {
   OutputOptions output;
-  SparseMlaPointWords points;
-  std::string heads = "8,16";         ///< Numbers and ranges.
-  std::string unions = "0,2,4,8,16";  ///< Comma-separated.
-  std::string target;                 ///< auto, host, or the target of a device here.
-  std::string devices;                ///< Numbers of CUDA devices of one kind; empty: the first.
+  std::string target;   ///< auto, host, or the target of a device here.
+  std::string devices;  ///< Numbers of CUDA devices of one kind; empty: the first.
   std::string strategy = "exhaustive";
   std::optional<int> budget;
-  std::string out;      ///< The table; empty: sparse_mla-DEVICE.toml here.
+  std::uint64_t seed = 1;
+  std::string out;      ///< The table; empty: FAMILY-DEVICE.toml here.
   std::string journal;  ///< Empty: the table's name with .journal.jsonl behind it.
   std::string report;   ///< An HTML file; empty: none.
   std::string template_folder;
@@ -33,7 +33,6 @@ struct TuneSparseMlaWords {
   int jobs = 0;                 ///< 0: what the machine bears.
   double silence_seconds = 60;  ///< What counts as hanging.
 };
-ExitCode tune_sparse_mla(const TuneSparseMlaWords& words);
 
 /// What a family of kernels tells the tuner about itself; everything behind it is the same for all.
 struct TuneFamily {
@@ -47,11 +46,24 @@ struct TuneFamily {
     std::vector<std::size_t> subjects;  ///< One a value.
   };
   std::vector<Choice> choices;
+  /// The parameter by which the report sets the subjects of one head count side by side.
+  struct Comparison {
+    std::string parameter;
+    std::string symbol;   ///< As a chart names its values: "G".
+    std::string meaning;  ///< As its caption does: "union G (1: one token at a time)".
+  };
+  Comparison comparison;
   std::vector<std::string> shapes;
   std::vector<std::string> input_digests;  ///< Of the files that shapes come from, in their order; empty where they are generated.
+  /// What measurements depend on beside subjects, shapes, seed and counts, by name: part of what a journal is of.
+  tuning::Json conditions = tuning::Json::object();
+  tuning::Json bench;  ///< What the family's bench in a worker is told, see tuning_bench.hpp.
   /// What the subjects are launched together with; in the store before anything is measured.
   std::vector<WarmRequest> companions;
 };
+
+/// Runs the tuner from the words to the table: `make` says what the family is on the device that the words name.
+ExitCode tune(const TuneWords& words, const std::function<Result<TuneFamily>(const DeviceInfo&)>& make);
 
 struct TunedSubject {
   tuning::Contest contest;
@@ -66,6 +78,7 @@ struct TunedParameter {
 struct TuneReport {
   tuning::Origin origin;
   std::string family, strategy;
+  TuneFamily::Comparison comparison;
   std::uint64_t seed = 1;
   int repetitions = 0, warm_ups = 0, rounds = 0;
   std::vector<TunedSubject> subjects;

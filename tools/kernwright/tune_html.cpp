@@ -160,7 +160,7 @@ void subject_section(HtmlPage& page, const TuneReport& report, const TunedSubjec
   page.end_section();
 }
 
-/// The winners of one head count by shape: what a union is worth.
+/// The winners of one head count by shape: what the parameter by which they differ is worth.
 void overview(HtmlPage& page, const TuneReport& report) {
   std::map<std::string, std::vector<const TunedSubject*>> by_heads;
   for (const TunedSubject& subject : report.subjects) {
@@ -172,14 +172,14 @@ void overview(HtmlPage& page, const TuneReport& report) {
     for (const TunedSubject* subject : subjects) {
       const Contest& contest = subject->contest;
       if (contest.tile() == nullptr) continue;
-      const auto group = contest.subject.specialisation.get("group_size");
-      series.push_back({{"name", fmt::format("G = {}: {}", group ? to_string(*group) : "?", contest.tile()->text())},
-                        {"values", medians_of(contest, *contest.tile(), report.origin.shapes)}});
+      const auto value = contest.subject.specialisation.get(report.comparison.parameter);
+      series.push_back(
+          {{"name", fmt::format("{} = {}: {}", report.comparison.symbol, value ? to_string(*value) : "?", contest.tile()->text())},
+           {"values", medians_of(contest, *contest.tile(), report.origin.shapes)}});
     }
     if (series.empty()) continue;
-    page.chart(
-        fmt::format("{} heads: median time of each shape with the chosen tile of each union G (1: one token at a time), in ms.", heads),
-        bars(report.origin.shapes, std::move(series)));
+    page.chart(fmt::format("{} heads: median time of each shape with the chosen tile of each {}, in ms.", heads, report.comparison.meaning),
+               bars(report.origin.shapes, std::move(series)));
   }
 }
 

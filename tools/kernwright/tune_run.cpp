@@ -149,6 +149,7 @@ class TuneRun {
     report_.origin.compiler = compiler->name + " " + compiler->version.substr(0, compiler->version.find('\n'));
     if (device.id.backend == BackendKind::cuda) report_.origin.driver = diagnose_cuda(state.options).driver_version;
     report_.family = settings_.family.name;
+    report_.comparison = settings_.family.comparison;
     report_.strategy = to_string(settings_.contest.strategy.kind);
     report_.seed = settings_.contest.strategy.seed;
     report_.repetitions = settings_.worker.repetitions;
@@ -190,7 +191,7 @@ class TuneRun {
     // A file of the same name may be another one by the time an interrupted run goes on.
     if (!settings_.family.input_digests.empty()) run["input_digests"] = settings_.family.input_digests;
     if (strategy.budget) run["budget"] = *strategy.budget;
-    if (settings_.worker.points.topk) run["topk"] = *settings_.worker.points.topk;
+    run.update(settings_.family.conditions);
     return run;
   }
 

@@ -6,7 +6,7 @@
 #include "console.hpp"
 #include "search/request_queue.hpp"
 #include "search/worker_measurer.hpp"
-#include "sparse_mla_tuning_bench.hpp"
+#include "tuning_bench.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -19,7 +19,11 @@ void say(const std::string& line) {
   [[maybe_unused]] const Result<> written = write_stdout(line + "\n");
 }
 
-Result<SparseMlaTuningBench> open_bench(const std::string& first_line) {
+void say_stage(std::string_view what) {
+  say(WorkerLines::stage(what));
+}
+
+Result<TuningBench> open_bench(const std::string& first_line) {
   auto json = tuning::parse_line(first_line);
   if (!json) return fail(std::move(json.error()));
   auto set_up = set_up_of(*json);
@@ -31,27 +35,22 @@ Result<SparseMlaTuningBench> open_bench(const std::string& first_line) {
   if (!set_up->templates.empty()) options.template_folder = set_up->templates;
   auto runtime = Runtime::create(std::move(options));
   if (!runtime) return fail(std::move(runtime.error()));
-  return SparseMlaTuningBench::open(std::move(*runtime), std::move(*set_up));
+  return TuningBench::open(*runtime, *set_up, say_stage);
 }
 
 }  // namespace
 
 Json json_of(const WorkerSetUp& set_up) {
-  const SparseMlaPointWords& points = set_up.points;
-  Json json{{"backend", set_up.device.backend == BackendKind::host ? "host" : "cuda"},
-            {"ordinal", set_up.device.ordinal},
-            {"store", set_up.store.string()},
-            {"templates", set_up.templates.string()},
-            {"references", set_up.references.string()},
-            {"shapes", points.shapes},
-            {"churns", points.churns},
-            {"inputs", points.inputs},
-            {"seed", points.seed},
-            {"warm_ups", set_up.warm_ups},
-            {"repetitions", set_up.repetitions}};
-  if (points.topk) json["topk"] = *points.topk;
-  if (points.spread_rows) json["spread_rows"] = *points.spread_rows;
-  return json;
+  return {{"backend", set_up.device.backend == BackendKind::host ? "host" : "cuda"},
+          {"ordinal", set_up.device.ordinal},
+          {"store", set_up.store.string()},
+          {"templates", set_up.templates.string()},
+          {"references", set_up.references.string()},
+          {"family", set_up.family},
+          {"bench", set_up.bench},
+          {"seed", set_up.seed},
+          {"warm_ups", set_up.warm_ups},
+          {"repetitions", set_up.repetitions}};
 }
 
 Result<WorkerSetUp> set_up_of(const Json& json) {
@@ -61,14 +60,11 @@ Result<WorkerSetUp> set_up_of(const Json& json) {
     set_up.store = json.at("store").get<std::string>();
     set_up.templates = json.at("templates").get<std::string>();
     set_up.references = json.at("references").get<std::string>();
-    set_up.points.shapes = json.at("shapes").get<std::string>();
-    set_up.points.churns = json.at("churns").get<std::string>();
-    set_up.points.inputs = json.at("inputs").get<std::vector<std::string>>();
-    set_up.points.seed = json.at("seed").get<std::uint64_t>();
+    set_up.family = json.at("family").get<std::string>();
+    set_up.bench = json.at("bench");
+    set_up.seed = json.at("seed").get<std::uint64_t>();
     set_up.warm_ups = json.at("warm_ups").get<int>();
     set_up.repetitions = json.at("repetitions").get<int>();
-    if (json.contains("topk")) set_up.points.topk = json.at("topk").get<std::int64_t>();
-    if (json.contains("spread_rows")) set_up.points.spread_rows = json.at("spread_rows").get<std::int64_t>();
   } catch (const Json::exception& problem) {
     return fail(ErrorCode::malformed, fmt::format("a worker's set-up: {}", problem.what()));
   }
@@ -89,7 +85,7 @@ ExitCode tune_worker() {
       say(WorkerLines::fatal(request.error()));
       return ExitCode::unable;
     }
-    auto measured = bench->measure(request->task, request->give_up_ms, [](std::string_view what) { say(WorkerLines::stage(what)); });
+    auto measured = bench->measure(request->task, request->give_up_ms, say_stage);
     if (!measured) {
       say(WorkerLines::fatal(measured.error()));
       return ExitCode::unable;

@@ -1,13 +1,13 @@
 // The process that tune measures in.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
 #include "exit_code.hpp"
 #include "kernwright/device.hpp"
 #include "search/measurement_json.hpp"
-#include "sparse_mla_points.hpp"
 
 namespace kernwright::tool {
 
@@ -18,7 +18,9 @@ inline constexpr const char* kTuneWorker = "tune-worker";
 struct WorkerSetUp {
   DeviceId device;
   std::filesystem::path store, templates, references;  ///< `templates` empty: the built-in ones.
-  SparseMlaPointWords points;
+  std::string family;
+  tuning::Json bench;  ///< What the family's bench reads.
+  std::uint64_t seed = 1;
   int warm_ups = 3, repetitions = 15;
 };
 tuning::Json json_of(const WorkerSetUp& set_up);

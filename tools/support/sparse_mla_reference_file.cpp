@@ -75,4 +75,11 @@ Result<SparseMlaReference> read_reference(const std::filesystem::path& path) {
   return reference;
 }
 
+Result<SparseMlaReference> stored_reference(const std::filesystem::path& file, const std::function<SparseMlaReference()>& compute) {
+  if (auto stored = read_reference(file)) return stored;
+  SparseMlaReference made = compute();
+  if (auto written = write_reference(file, made); !written) return fail(std::move(written.error()));
+  return made;
+}
+
 }  // namespace kernwright::support

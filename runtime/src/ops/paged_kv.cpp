@@ -116,40 +116,24 @@ Result<PagedKv> PagedKv::State::make(const Runtime& runtime, const PagedKvOption
   state->options = options;
   state->multiprocessors = std::max(1, device->multiprocessors);
 
-  const auto with = [&](std::initializer_list<std::pair<const char*, DType>> dtypes) {
-    Specialisation specialisation = translation_specialisation(options);
-    for (const auto& [name, dtype] : dtypes) specialisation.set(name, dtype);
-    return specialisation;
-  };
-  const auto rows = [&](int loc_is_dense) {
-    Specialisation specialisation = translation_specialisation(options);
-    specialisation.set("latent_width", options.latent_width).set("rope_width", options.rope_width).set("dtype", options.dtype);
-    return specialisation.set("loc_is_dense", loc_is_dense);
-  };
-  struct Wanted {
+  struct Place {
     std::unique_ptr<SteppingKernel>& kernel;
-    const char* name;
-    Specialisation specialisation;
     std::size_t params_bytes;
   };
-  const std::pair<const char*, DType> tokens{"token_dtype", options.token_dtype}, requests{"request_dtype", options.request_dtype},
-      indices{"index_dtype", options.index_dtype};
-  std::vector<Wanted> all{
-      {state->block_table, "paged_kv/block_table", with({tokens, requests}), sizeof(kw_paged::BlockTableParams)},
-      {state->token_indices, "paged_kv/token_indices", with({tokens, requests, indices}), sizeof(kw_paged::TokenIndicesParams)},
-      {state->translate, "paged_kv/translate", with({indices}), sizeof(kw_paged::TranslateParams)},
-      {state->write_locations, "paged_kv/write_locations", with({}), sizeof(kw_paged::WriteLocationsParams)},
-      {state->write_dense_rows, "paged_kv/write_rows", rows(1), sizeof(kw_paged::WriteRowsParams)},
-      {state->move_pages, "paged_kv/move_pages", {}, sizeof(kw_paged::MovePagesParams)},
-      {state->zero_pages, "paged_kv/zero_pages", {}, sizeof(kw_paged::ZeroPagesParams)}};
-  if (options.has_table) {
-    all.push_back({state->write_virtual_rows, "paged_kv/write_rows", rows(0), sizeof(kw_paged::WriteRowsParams)});
-  }
-  for (Wanted& wanted : all) {
-    auto kernel = SteppingKernel::create(
-        runtime, {wanted.name, std::move(wanted.specialisation), options.device, std::nullopt, wanted.params_bytes, std::nullopt});
+  const std::array<Place, 8> places{{{state->block_table, sizeof(kw_paged::BlockTableParams)},
+                                     {state->token_indices, sizeof(kw_paged::TokenIndicesParams)},
+                                     {state->translate, sizeof(kw_paged::TranslateParams)},
+                                     {state->write_locations, sizeof(kw_paged::WriteLocationsParams)},
+                                     {state->write_dense_rows, sizeof(kw_paged::WriteRowsParams)},
+                                     {state->move_pages, sizeof(kw_paged::MovePagesParams)},
+                                     {state->zero_pages, sizeof(kw_paged::ZeroPagesParams)},
+                                     {state->write_virtual_rows, sizeof(kw_paged::WriteRowsParams)}}};
+  std::vector<PagedKvKernel> all = kernels_of(options);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto kernel = SteppingKernel::create(runtime, {all[i].template_name, std::move(all[i].specialisation), options.device, std::nullopt,
+                                                   places[i].params_bytes, std::nullopt});
     if (!kernel) return fail(std::move(kernel.error()).within(step));
-    wanted.kernel = std::move(*kernel);
+    places[i].kernel = std::move(*kernel);
   }
   return PagedKv(std::move(state));
 }

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace kernwright {
 namespace {
@@ -71,6 +73,30 @@ Specialisation translation_specialisation(const PagedKvOptions& options) {
   Specialisation specialisation;
   specialisation.set("page_size", options.page_size).set("multiplier", options.multiplier).set("has_table", options.has_table ? 1 : 0);
   return specialisation;
+}
+
+std::vector<PagedKvKernel> kernels_of(const PagedKvOptions& options) {
+  const auto with = [&](std::initializer_list<std::pair<const char*, DType>> dtypes) {
+    Specialisation specialisation = translation_specialisation(options);
+    for (const auto& [name, dtype] : dtypes) specialisation.set(name, dtype);
+    return specialisation;
+  };
+  const auto rows = [&](int loc_is_dense) {
+    Specialisation specialisation = translation_specialisation(options);
+    specialisation.set("latent_width", options.latent_width).set("rope_width", options.rope_width).set("dtype", options.dtype);
+    return specialisation.set("loc_is_dense", loc_is_dense);
+  };
+  const std::pair<const char*, DType> tokens{"token_dtype", options.token_dtype}, requests{"request_dtype", options.request_dtype},
+      indices{"index_dtype", options.index_dtype};
+  std::vector<PagedKvKernel> kernels{{"paged_kv/block_table", with({tokens, requests})},
+                                     {"paged_kv/token_indices", with({tokens, requests, indices})},
+                                     {"paged_kv/translate", with({indices})},
+                                     {"paged_kv/write_locations", with({})},
+                                     {"paged_kv/write_rows", rows(1)},
+                                     {"paged_kv/move_pages", {}},
+                                     {"paged_kv/zero_pages", {}}};
+  if (options.has_table) kernels.push_back({"paged_kv/write_rows", rows(0)});
+  return kernels;
 }
 
 }  // namespace kernwright

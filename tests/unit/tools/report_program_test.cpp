@@ -91,23 +91,9 @@ std::vector<Json> journal_lines(const std::filesystem::path& file) {
   return all;
 }
 
-}  // namespace
-
-TEST_CASE("report of tune: every figure is the journal's, and a shape's name with markup stays text") {
-  const TemporaryFolder folder;
-  const auto input = folder.path() / (std::string(kHostile) + ".safetensors");
-  write_input(input);
-  const auto table = folder.path() / "table.toml", report = folder.path() / "report.html";
-  const ChildResult run = kernwright_program({"tune",          "sparse-mla", "--target", "host",     "--input", input.string(), "--union",
-                                              "0,4",           "--strategy", "random",   "--budget", "6",       "--rounds",     "2",
-                                              "--repetitions", "3",          "--seed",   "5",        "--out",   table.string(), "--report",
-                                              report.string(), "--quiet"});
-  REQUIRE_MESSAGE(run.exit_code == 0, run.err);
-  const std::string page = read_file(report);
-  check_self_contained(page);
-  CHECK(count(page, "<script>alert") == 0);
-  CHECK_CONTAINS(page, "&lt;script&gt;alert(1)&lt;script&gt;&amp;amp;");
-
+/// Every figure of a tuning's page is the journal's. Answers the bar charts.
+std::vector<Json> check_tuning_figures(const std::string& page, const std::filesystem::path& journal, std::size_t subject_count,
+                                       std::size_t searched_count) {
   const Json charts = embedded_json(page, "kernwright-charts");
   std::vector<Json> heats, finals, bars;
   for (const Json& chart : charts) {
@@ -117,15 +103,15 @@ TEST_CASE("report of tune: every figure is the journal's, and a shape's name wit
     CHECK(count(page, "<canvas id=\"" + chart["id"].get<std::string>() + "\"") == 1);
   }
   const Json data = embedded_json(page, "kernwright-data");
-  REQUIRE(data["subjects"].size() == 2);
-  REQUIRE(heats.size() == 2);
+  REQUIRE(data["subjects"].size() == subject_count);
+  REQUIRE(heats.size() == subject_count);
   std::map<std::string, std::size_t> subjects;
-  for (std::size_t i = 0; i < 2; ++i) subjects[data["subjects"][i]["specialisation"]] = i;
+  for (std::size_t i = 0; i < subject_count; ++i) subjects[data["subjects"][i]["specialisation"]] = i;
 
   std::size_t cells = 0, searched = 0, rounds = 0;
   for (const Json& heat : heats) cells += heat["cells"].size();
   std::map<std::string, std::vector<double>> round_scores;
-  for (const Json& line : journal_lines(table.string() + ".journal.jsonl")) {
+  for (const Json& line : journal_lines(journal)) {
     const std::string tile = line["tile"], name = line["specialisation"];
     CAPTURE(line.dump());
     const bool measured = line["outcome"] == "measured";
@@ -146,7 +132,7 @@ TEST_CASE("report of tune: every figure is the journal's, and a shape's name wit
     }
   }
   CHECK(searched == cells);
-  CHECK(searched == 12);
+  CHECK(searched == searched_count);
 
   std::size_t points = 0;
   for (const Json& chart : finals) points += chart["series"][0]["points"].size();
@@ -160,7 +146,7 @@ TEST_CASE("report of tune: every figure is the journal's, and a shape's name wit
     });
     CHECK_MESSAGE(drawn, key);
   }
-  for (const Json& line : journal_lines(table.string() + ".journal.jsonl")) {
+  for (const Json& line : journal_lines(journal)) {
     const std::size_t subject = subjects.at(line["specialisation"]);
     if (line["phase"] != "search" || line["tile"] != data["subjects"][subject]["default"] || line["outcome"] != "measured") continue;
     INFO("the default's medians by shape");
@@ -171,6 +157,57 @@ TEST_CASE("report of tune: every figure is the journal's, and a shape's name wit
     });
     CHECK(there);
   }
+  return bars;
+}
+
+}  // namespace
+
+TEST_CASE("report of tune: every figure is the journal's, and a shape's name with markup stays text") {
+  const TemporaryFolder folder;
+  const auto input = folder.path() / (std::string(kHostile) + ".safetensors");
+  write_input(input);
+  const auto table = folder.path() / "table.toml", report = folder.path() / "report.html";
+  const ChildResult run = kernwright_program({"tune",          "sparse-mla", "--target", "host",     "--input", input.string(), "--union",
+                                              "0,4",           "--strategy", "random",   "--budget", "6",       "--rounds",     "2",
+                                              "--repetitions", "3",          "--seed",   "5",        "--out",   table.string(), "--report",
+                                              report.string(), "--quiet"});
+  REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+  const std::string page = read_file(report);
+  check_self_contained(page);
+  CHECK(count(page, "<script>alert") == 0);
+  CHECK_CONTAINS(page, "&lt;script&gt;alert(1)&lt;script&gt;&amp;amp;");
+
+  check_tuning_figures(page, table.string() + ".journal.jsonl", 2, 12);
+}
+
+TEST_CASE("report of tune paged-mla: every figure is the journal's, and numbers of new tokens stand side by side") {
+  const TemporaryFolder folder;
+  const auto table = folder.path() / "table.toml", report = folder.path() / "report.html";
+  const ChildResult run = kernwright_program({"tune",          "paged-mla",
+                                              "--target",      "host",
+                                              "--heads",       "2",
+                                              "--s-q",         "1,2",
+                                              "--shapes",      "1x5,2x9",
+                                              "--page-size",   "4",
+                                              "--strategy",    "random",
+                                              "--budget",      "2",
+                                              "--rounds",      "2",
+                                              "--repetitions", "3",
+                                              "--seed",        "5",
+                                              "--out",         table.string(),
+                                              "--report",      report.string(),
+                                              "--quiet"});
+  REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+  const std::string page = read_file(report);
+  check_self_contained(page);
+  const std::vector<Json> bars = check_tuning_figures(page, table.string() + ".journal.jsonl", 2, 4);
+  for (const char* name : {"s_q = 1: ", "s_q = 2: "}) {
+    CHECK(std::ranges::any_of(bars, [&](const Json& chart) {
+      return chart["labels"] == Json{"1x5", "2x9"} &&
+             std::ranges::any_of(chart["series"], [&](const Json& series) { return series["name"].get<std::string>().starts_with(name); });
+    }));
+  }
+  CHECK_CONTAINS(page, "Tuning of paged-mla on host");
 }
 
 TEST_CASE("report of bench: figures are the JSON's, peers and floors stand beside them, and a peer's name with markup stays text") {

@@ -3,11 +3,11 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 
 #include "fixtures/temporary_folder.hpp"
 #include "kernwright/sparse_mla_prefill.hpp"
+#include "unit/tools/planted_tiles.hpp"
 #include "unit/tools/program.hpp"
 
 using namespace kernwright;
@@ -15,50 +15,11 @@ using namespace kernwright::tests;
 
 namespace {
 
-/// Kernwright's templates, of sparse_mla/prefill the portable variant alone: n16, the default, burns time in every block; n32 is what the
-/// template is; n48 faults, n64 writes nothing, n80 does not compile, n96 never ends. n512 is more than a block can have, m64 not legal for
-/// two heads.
-constexpr std::string_view kPlanted = R"(
-  if (tile.block_n == 16 && threadIdx.x == 0) {
-    for (volatile int i = 0; i < 3'000'000; i = i + 1) {
-    }
-  }
-  if (tile.block_n == 48) __builtin_trap();
-  if (tile.block_n == 64) return;
-  static_assert(tile.block_n != 80);
-  if (tile.block_n == 96) {
-    for (volatile int i = 0; i < 1;) {
-    }
-  }
-)";
+const PlantedFamily kPrefill{"sparse_mla", "prefill_portable.cu", "prefill.toml", "  if (params.tokens == 0) return;\n"};
 
-void write_file(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
-}
-
-std::filesystem::path planted_templates(const std::filesystem::path& folder, const std::string& tiles, const std::string& standing) {
-  const auto templates = folder / "templates";
-  std::filesystem::copy(std::filesystem::path(KERNWRIGHT_SOURCE_FOLDER) / "kernel_templates", templates,
-                        std::filesystem::copy_options::recursive);
-  const auto source = templates / "sparse_mla" / "prefill_portable.cu";
-  std::string text = read_file(source);
-  const std::string first = "  if (params.tokens == 0) return;\n";
-  REQUIRE(contains(text, first));
-  text.insert(text.find(first) + first.size(), kPlanted);
-  write_file(source, text);
-  const auto manifest = templates / "sparse_mla" / "prefill.toml";
-  text = read_file(manifest);
-  const std::size_t order = text.find("fall_back = ["), parameters = text.find("[[parameter]]"), variants = text.find("[[variant]]");
-  const std::size_t others = text.find("[[variant]]", variants + 1);
-  REQUIRE(others != std::string::npos);
-  std::string rest = text.substr(others);  // the plan names them
-  for (const std::string on_host = "host = true"; contains(rest, on_host);)
-    rest.replace(rest.find(on_host), on_host.size(), "host = false");
-  write_file(manifest, text.substr(0, order) + "fall_back = [\"" + standing + "\"]\n" + text.substr(parameters, variants - parameters) +
-                           "[[variant]]\nname = \"portable\"\nsource = \"sparse_mla/prefill_portable.cu\"\nminimum_capability = \"8.0\"\n"
-                           "targets = []\nhost = true\nblock_m = [16, 64]\nblock_n = [" +
-                           tiles + "]\nstages = [1]\nwarps = [4]\n" + rest);
-  return templates;
+std::filesystem::path planted_templates(const std::filesystem::path& folder, const std::string& block_n, const std::string& standing) {
+  return planted_templates(folder, kPrefill, misbehaving(3'000'000),
+                           "block_m = [16, 64]\nblock_n = [" + block_n + "]\nstages = [1]\nwarps = [4]\n", standing);
 }
 
 /// With this seed n64 is measured right behind n16, in the same process: what that one wrote must not pass for its output.
@@ -66,24 +27,6 @@ std::vector<std::string> tune_words(const std::filesystem::path& templates, cons
   return {"tune", "sparse-mla",    "--target", "host",           "--heads", "2",           "--union",          "0",       "--topk",
           "6",    "--shapes",      "1x9",      "--churn",        "0.3",     "--out",       table.string(),     "--quiet", "--rounds",
           "2",    "--repetitions", "2",        "--hang-seconds", "3",       "--templates", templates.string(), "--seed",  "11"};
-}
-
-std::size_t lines_of(const std::filesystem::path& file) {
-  const std::string text = std::filesystem::exists(file) ? read_file(file) : "";
-  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
-}
-
-/// What a table decides, without what was measured on the way.
-std::string decisions_of(const std::string& table) {
-  std::istringstream lines(table);
-  std::string kept;
-  for (std::string line; std::getline(lines, line);) {
-    const bool decides =
-        std::ranges::any_of(std::vector<std::string>{"[[", "template", "when", "target", "device", "tile", "default", "digest"},
-                            [&](const std::string& key) { return line.starts_with(key); });
-    if (decides) kept += line + "\n";
-  }
-  return kept;
 }
 
 }  // namespace
