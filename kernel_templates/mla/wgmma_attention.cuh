@@ -22,18 +22,19 @@
 //
 // What is worked on is the template's affair. Every thread has a `Work`, with
 //
-//   Item                              a piece of work, at most wgmma_item_bytes: bool none(), u32 tiles()
-//   Item first(), after(Item)         in order, by one whole warp; none() behind the last one
-//   Keys keys(Item)                   the piece's slots: int left(), skip(n), Key key(i) of the i-th that is left; past the end an empty one
-//   Key                               `row`, and `owners`, whose bit i says that token i attends to it; 0: an empty slot
-//   const unsigned char* key_row(row)
-//   rows(Item)                        bool padding(r), const unsigned char* query(r) (readable for padding too), unsigned char* output(r)
-//   u32 owner_bit(Item, r)            the bit of a key's owners that speaks for row r; for padding any
+//   Item                         a piece of work, at most wgmma_item_bytes: bool none(), u32 tiles()
+//   Item first(), after(Item)    in order, by one whole warp; none() behind the last one
+//   Keys keys(Item)              the piece's slots: int left(), skip(n), Key key(i) of the i-th that is left, empty past the end
+//   Key                          `row`, and `owners`, whose bit i says that token i attends to it; 0: an empty slot
+//   key_row(row)                 where a kv row begins
+//   rows(Item)                   bool padding(r); query(r), which may be read for padding too; output(r)
+//   u32 owner_bit(Item, r)       the bit of a key's owners that speaks for row r; for padding any
 //   float sm_scale()
 //   RowScale finish(Item, r, reference, sum, largest, writes)
-//                                     what O is multiplied by; writes the row's statistics where `writes`, which one thread has for a row
-//   one_token, token_has_16_rows      all rows are of one token; rows r and r + 8 always are
-//   has_partials                      bool Item::partial(): the piece leaves in fp32, to float* partial_output(Item, r)
+//                                what O is multiplied by; writes the row's statistics where `writes`, which one thread has
+//   one_token                    whether all rows are of one token
+//   token_has_16_rows            whether rows r and r + 8 always are
+//   has_partials                 bool Item::partial(): the piece leaves in fp32, to float* partial_output(Item, r)
 #pragma once
 
 #include "common/barrier.cuh"
