@@ -157,7 +157,7 @@ TEST_CASE("tune paged-mla: what an earlier tile left in outputs and workspace do
 
 TEST_CASE("tune paged-mla: a tile that is much slower than the best one is left after two runs") {
   const TemporaryFolder folder;
-  const auto templates = planted_templates(folder.path(), kDecode, misbehaving(60'000'000),
+  const auto templates = planted_templates(folder.path(), kDecode, misbehaving(600'000'000),
                                            "block_m = [16]\nblock_n = [16, 32]\nstages = [1]\nwarps = [4]\n", "portable:m16n32s1w4");
   auto words = tune_words(templates, folder.path() / "table.toml") + std::vector<std::string>{"--json"};
   *(std::ranges::find(words, "--repetitions") + 1) = "5";
