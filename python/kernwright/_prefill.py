@@ -15,6 +15,15 @@ from ._runtime import Runtime, _scratch, checked_runtime, device_number
 _ALIGNMENT = 256
 
 
+def checked_union(union: int | str | None) -> int | None:
+    """The union's tokens, 0 where it is off; None: auto."""
+    if union is None or (isinstance(union, str) and union == "auto"):
+        return None
+    if isinstance(union, str) or union not in (0, 2, 4, 8, 16):
+        raise ValueError(f"argument union: it is {union!r}; legal is 0 (off), 2, 4, 8, 16 or 'auto'")
+    return int(union)
+
+
 class SparseMlaPrefill:
     """A prepared op. Making it is slow (compiles or reads the store), running it takes microseconds. Usable from any thread.
 
@@ -46,12 +55,8 @@ class SparseMlaPrefill:
         self._runtime = checked_runtime(runtime)
         self._union = union
         self._deterministic = deterministic
-        if union is None or union == "auto":
-            group = c.UNION_AUTO
-        elif not isinstance(union, str) and union in (0, 2, 4, 8, 16):
-            group = int(union) or c.UNION_OFF
-        else:
-            raise ValueError(f"argument union: it is {union!r}; legal is 0 (off), 2, 4, 8, 16 or 'auto'")
+        tokens = checked_union(union)
+        group = c.UNION_AUTO if tokens is None else tokens or c.UNION_OFF
         options = c.SparseMlaPrefillOptions(
             device=device_number(device), heads=heads, max_topk=max_topk, d_qk=d_qk, group_size=group, deterministic=int(deterministic),
             workspace_limit=workspace_limit, tile=c.encoded(tile))

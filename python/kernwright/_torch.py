@@ -132,11 +132,8 @@ def _check_compiled(d_v: int, **others: Any) -> None:
 
 def _union_number(union: int | str | None) -> int:
     """-1 for "auto": a custom op's argument has one type."""
-    if union is None or union == "auto":
-        return -1
-    if isinstance(union, str) or union not in (0, 2, 4, 8, 16):
-        raise ValueError(f"argument union: it is {union!r}; legal is 0 (off), 2, 4, 8, 16 or 'auto'")
-    return union
+    tokens = _prefill.checked_union(union)
+    return -1 if tokens is None else tokens
 
 
 _library = torch.library.Library("kernwright", "DEF")

@@ -235,7 +235,7 @@ PyObject* run(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   std::uint64_t needed = 0;
   std::int32_t group_size = KW_UNION_OFF;
   kw_status asked = kw_sparse_mla_prefill_workspace_bytes(handle, q.tensor.shape[0], tensors[kKv].tensor.shape[0], &needed);
-  if (asked == KW_OK) asked = kw_sparse_mla_prefill_union(handle, &group_size, nullptr);
+  if (asked == KW_OK && needed > 0) asked = kw_sparse_mla_prefill_union(handle, &group_size, nullptr);
   if (asked != KW_OK) return raise_status(state, asked);
   TensorArgument workspace;
   Reference scratch;

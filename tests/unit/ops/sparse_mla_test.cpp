@@ -1,5 +1,7 @@
 // The contract of sparse MLA prefill on the host interpreter, both variants. tests/gpu runs the same cases on a CUDA device.
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -207,3 +209,27 @@ TEST_CASE("sparse MLA on host: per token, a row is the same bits alone and in an
     CHECK(std::equal(outputs->out.begin() + row, outputs->out.begin() + row + c.heads * 512, together->out.begin() + row));
   }
 }
+
+#if !defined(__SANITIZE_THREAD__)
+TEST_CASE("sparse MLA: in a forked child an op of the parent says so") {
+  const Runtime runtime = tests::shared_store_runtime();
+  const SparseMlaCase c;
+  auto op = SparseMlaPrefill::create(runtime, options_of(c, DeviceId::host()));
+  REQUIRE_MESSAGE(op, (op ? "" : op.error().text()));
+  const auto inputs = make_inputs(c);
+  auto problem = DeviceProblem::create(runtime, DeviceId::host(), c, *inputs, op->workspace_bytes(c.tokens, c.kv_rows));
+  REQUIRE(problem);
+  REQUIRE(op->run(problem->arguments, {}));
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const auto refused = op->run(problem->arguments, {});
+    ::_exit(!refused && refused.error().code == ErrorCode::unsupported && refused.error().message.find("fork") != std::string::npos ? 0
+                                                                                                                                    : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(op->run(problem->arguments, {}));
+}
+#endif

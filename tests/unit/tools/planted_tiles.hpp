@@ -2,6 +2,7 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -82,6 +83,28 @@ inline std::string decisions_of(const std::string& table) {
     if (decides) kept += line + "\n";
   }
   return kept;
+}
+
+/// A run into `table` that is killed in the middle leaves no table, and the same words go on with its journal to the decisions of
+/// `written`. `words_for` gives the words of a tuning into a table.
+template <class WordsFor>
+void a_killed_run_goes_on(const WordsFor& words_for, const std::filesystem::path& table, const std::string& written) {
+  INFO("killed in the middle");
+  const auto journal = std::filesystem::path(table.string() + ".journal.jsonl");
+  ChildOptions options = in_store();
+  options.while_running = [&](pid_t child) {
+    if (lines_of(journal) >= 3) ::kill(child, SIGKILL);
+  };
+  const ChildResult killed = run_child(KERNWRIGHT_PROGRAM, words_for(table), options);
+  CHECK_FALSE(killed.exited);
+  CHECK_FALSE(std::filesystem::exists(table));
+  std::string before = read_file(journal);
+  before.resize(before.rfind('\n') + 1);
+  const ChildResult resumed = kernwright_program(words_for(table) + std::vector<std::string>{"--json"});
+  REQUIRE_MESSAGE(resumed.exit_code == 0, resumed.err);
+  CHECK(json_of(resumed)["resumed"].get<std::size_t>() + 1 == static_cast<std::size_t>(std::ranges::count(before, '\n')));
+  CHECK(read_file(journal).starts_with(before));
+  CHECK(decisions_of(read_file(table)) == decisions_of(written));
 }
 
 }  // namespace kernwright::tests

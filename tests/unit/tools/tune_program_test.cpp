@@ -1,7 +1,5 @@
 // kernwright tune as a program, on the interpreter, with tiles that were made to misbehave.
 #include <doctest/doctest.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <sstream>
 
@@ -76,25 +74,8 @@ TEST_CASE(
                   {"table.toml.journal.jsonl is of another run (strategy: here \"random\", in the journal \"exhaustive\")"});
   }
 
-  {
-    INFO("killed in the middle");
-    const auto other = folder.path() / "other.toml";
-    const auto journal = std::filesystem::path(other.string() + ".journal.jsonl");
-    ChildOptions options = in_store();
-    options.while_running = [&](pid_t child) {
-      if (lines_of(journal) >= 3) ::kill(child, SIGKILL);
-    };
-    const ChildResult killed = run_child(KERNWRIGHT_PROGRAM, tune_words(templates, other), options);
-    CHECK_FALSE(killed.exited);
-    CHECK_FALSE(std::filesystem::exists(other));
-    std::string before = read_file(journal);
-    before.resize(before.rfind('\n') + 1);
-    const ChildResult resumed = kernwright_program(tune_words(templates, other) + std::vector<std::string>{"--json"});
-    REQUIRE_MESSAGE(resumed.exit_code == 0, resumed.err);
-    CHECK(json_of(resumed)["resumed"].get<std::size_t>() + 1 == static_cast<std::size_t>(std::ranges::count(before, '\n')));
-    CHECK(read_file(journal).starts_with(before));
-    CHECK(decisions_of(read_file(other)) == decisions_of(written));
-  }
+  a_killed_run_goes_on([&](const std::filesystem::path& other) { return tune_words(templates, other); }, folder.path() / "other.toml",
+                       written);
 
   {
     INFO("prepare reads the table for the sources that it was measured with, and passes it over for others");
