@@ -15,7 +15,7 @@ struct PrefillParams {
   const int* union_rows;    // [groups, union_capacity] ascending kv rows; group_size > 1 only
   const void* union_masks;  // [groups, union_capacity] ownership: bit i is token i of the group; u8 for group_size <= 8, u16 for 16
   const int* union_counts;  // [groups] rows in each union
-  unsigned* next_work;      // wgmma: where persistent blocks take their work from; 0 when the kernel starts. Null: a fixed share each.
+  unsigned* next_work;      // wgmma, wgmma_keys: where persistent blocks take their work from, 0 at the start. Null: a fixed share each.
   long long q_stride_token, q_stride_head;
   long long kv_stride_row;
   long long out_stride_token, out_stride_head;
