@@ -27,8 +27,8 @@
 #include "common/mbarrier.cuh"
 #include "common/shared_memory.cuh"
 #include "common/warp.cuh"
+#include "mla/wgmma_gather.cuh"
 #include "mla/wgmma_keys_attend.cuh"
-#include "mla/wgmma_keys_gather.cuh"
 #include "mla/wgmma_keys_shared.cuh"
 
 namespace kw::mla {

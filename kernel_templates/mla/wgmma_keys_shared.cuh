@@ -7,6 +7,7 @@
 #include "kernwright/specialisation.cuh"
 #include "mla/dimensions.cuh"
 #include "mla/wgmma_keys_layout.cuh"
+#include "mla/wgmma_stages.cuh"
 
 namespace kw::mla {
 
@@ -14,22 +15,16 @@ constexpr WgmmaKeysLayout layout = wgmma_keys_layout(specialisation.d_qk, tile);
 static_assert(layout.legal, "make_plan answers threads = 0 for this tile");
 
 constexpr int block_heads = tile.block_m;  // the columns of the products
-constexpr int block_n = tile.block_n;      // keys: the rows of S, the depth of P V
-constexpr int stages = tile.stages;
-constexpr int panels = specialisation.d_qk / 64;  // of 64 columns
 constexpr int value_panels = d_v / 64;
 constexpr int query_panel_bytes = block_heads * 128;
-constexpr int panel_bytes = block_n * 128;  // of a stage
-constexpr int stage_bytes = panels * panel_bytes;
-constexpr int warpgroup = 128;
-constexpr int block_threads = tile.warps * 32;
 constexpr int computing_warps = 4;
-constexpr int computing_barrier = 1;       // named barrier of the computing warpgroup
-constexpr float rescale_threshold = 8.0f;  // in base 2
+constexpr int computing_barrier = 1;  // named barrier of the computing warpgroup
 static_assert(block_n * 2 == 128, "a row of P fills the 128-byte swizzle");
 
 /// Where everything stands, by address.
 struct Shared {
+  static constexpr bool gather_finds_work = false;
+
   SharedAddress base;
   unsigned char* bytes;
 
@@ -40,7 +35,9 @@ struct Shared {
   /// What the computing warps tell each other of each head.
   KW_INLINE float* sums(int warp) const { return reinterpret_cast<float*>(bytes + layout.row_offset) + warp * block_heads; }
   KW_INLINE float* maxima(int warp) const { return sums(computing_warps + warp); }
+  /// A byte a key of a stage: whether its slot is taken.
   KW_INLINE u8* owners(u32 slot) const { return bytes + layout.owners_offset + slot * block_n; }
+  KW_INLINE void set_owners(u32 slot, int row, u32 owners_of_key) const { owners(slot)[row] = owners_of_key != 0 ? 1 : 0; }
   KW_INLINE SharedAddress full(u32 slot) const { return barrier(slot); }
   KW_INLINE SharedAddress free(u32 slot) const { return barrier(stages + slot); }
   KW_INLINE SharedAddress work_full(u32 slot) const { return barrier(2 * stages + slot); }

@@ -7,6 +7,7 @@
 #include "kernwright/specialisation.cuh"
 #include "mla/dimensions.cuh"
 #include "mla/wgmma_layout.cuh"
+#include "mla/wgmma_stages.cuh"
 
 namespace kw::mla {
 
@@ -14,23 +15,15 @@ constexpr WgmmaLayout layout = wgmma_layout(specialisation.d_qk, tile);
 static_assert(layout.legal, "make_plan answers threads = 0 for this tile");
 
 constexpr int block_m = tile.block_m;
-constexpr int block_n = tile.block_n;
-constexpr int stages = tile.stages;
 constexpr int slots = wgmma_probability_slots;
 static_assert(slots == 2);
-constexpr int panels = specialisation.d_qk / 64;                 // of 64 columns
 constexpr int register_panels = wgmma_register_panels(block_n);  // of Q; the others in shared memory
 constexpr int shared_panels = panels - register_panels;
 constexpr int query_panel_bytes = block_m * 128;
-constexpr int panel_bytes = block_n * 128;  // of a stage
-constexpr int stage_bytes = panels * panel_bytes;
 constexpr int probability_panel_bytes = block_m * 32;  // 16 keys
 constexpr int slot_bytes = block_n / 16 * probability_panel_bytes;
-constexpr int warpgroup = 128;
-constexpr int block_threads = tile.warps * 32;
-constexpr int value_columns = d_v / 2;     // of one values warpgroup
-constexpr float rescale_threshold = 8.0f;  // in base 2
-constexpr int scores_barrier = 1;          // named barrier of the scoring warpgroup
+constexpr int value_columns = d_v / 2;  // of one values warpgroup
+constexpr int scores_barrier = 1;       // named barrier of the scoring warpgroup
 constexpr int work_slots = wgmma_work_slots;
 
 // Registers a thread: 128 at launch, moved to where the accumulators and Q are. 32 + 160 + 2 · 160 = 4 · 128.
@@ -40,6 +33,8 @@ constexpr u32 values_registers = 160;  // ptxas needs 154 for an instruction wit
 
 /// Where everything stands, by address.
 struct Shared {
+  static constexpr bool gather_finds_work = true;
+
   SharedAddress base;
   unsigned char* bytes;
 
@@ -47,7 +42,9 @@ struct Shared {
   KW_INLINE SharedAddress query() const { return base + static_cast<u32>(layout.query_offset); }
   KW_INLINE SharedAddress probability(u32 slot) const { return base + static_cast<u32>(layout.probability_offset) + slot * slot_bytes; }
   KW_INLINE float* factors(u32 slot) const { return reinterpret_cast<float*>(bytes + layout.factors_offset) + slot * block_m; }
-  KW_INLINE u32* owners(u32 stage) const { return reinterpret_cast<u32*>(bytes + layout.owners_offset) + stage * block_n; }
+  /// The owners of a stage's keys.
+  KW_INLINE u32* owners(u32 slot) const { return reinterpret_cast<u32*>(bytes + layout.owners_offset) + slot * block_n; }
+  KW_INLINE void set_owners(u32 slot, int row, u32 owners_of_key) const { owners(slot)[row] = owners_of_key; }
   KW_INLINE SharedAddress full(u32 slot) const { return barrier(slot); }
   KW_INLINE SharedAddress free(u32 slot) const { return barrier(stages + slot); }
   KW_INLINE SharedAddress ready(u32 slot) const { return barrier(2 * stages + slot); }
