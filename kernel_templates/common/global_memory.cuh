@@ -23,4 +23,15 @@ KW_INLINE Word load_once(const Word* from) {
 #endif
 }
 
+/// The same, and the words beside it may be wanted too: what was read stays in the L1 cache.
+KW_INLINE i64 load_here(const i64* from) {
+#if defined(KW_HOST)
+  return *from;
+#else
+  i64 word;
+  asm volatile("ld.global.b64 %0, [%1];" : "=l"(word) : "l"(__cvta_generic_to_global(from)) : "memory");
+  return word;
+#endif
+}
+
 }  // namespace kw

@@ -20,26 +20,17 @@ KW_INLINE void write_cells(const BlockTableParams& params, i64 first, i64 pages,
   const Tokens tokens{params.req_to_token};
   const PageTable table{params.v2p, params.virtual_pages};
   const i64 stride = i64{params.parts} * blockDim.x;
-  i64 page = part * blockDim.x + threadIdx.x;
-  Tokens::Value token[cells];
-  const auto read_tokens = [&](i64 from) {
-    KW_UNROLL
-    for (int c = 0; c < cells; ++c) token[c] = from + c * stride < pages ? tokens.once(first + (from + c * stride) * page_size) : -1;
-  };
-  if (tile.stages == 2) read_tokens(page);
-  for (; page < pages; page += stride * cells) {
-    if (tile.stages == 1) read_tokens(page);
-    Tokens::Value own[cells];
+  for (i64 page = part * blockDim.x + threadIdx.x; page < pages; page += stride * cells) {
+    Tokens::Value token[cells];
     i64 id[cells];
     KW_UNROLL
-    for (int c = 0; c < cells; ++c) own[c] = token[c];
+    for (int c = 0; c < cells; ++c) token[c] = page + c * stride < pages ? tokens.once(first + (page + c * stride) * page_size) : -1;
     KW_UNROLL
-    for (int c = 0; c < cells; ++c) id[c] = translates ? table.page(own[c]) : 0;
-    if (tile.stages == 2) read_tokens(page + stride * cells);  // beside the look-ups
+    for (int c = 0; c < cells; ++c) id[c] = translates ? table.page(token[c]) : 0;
     KW_UNROLL
     for (int c = 0; c < cells; ++c) {
       if (page + c * stride >= pages) continue;
-      out[page + c * stride] = static_cast<int>(translates ? dense_page(id[c]) : static_page(own[c]));
+      out[page + c * stride] = static_cast<int>(translates ? dense_page(id[c]) : static_page(token[c]));
     }
   }
 }

@@ -34,7 +34,7 @@ struct PageTable {
     constexpr i64 past_int = i64{1} << 31;
     const u32 tokens = static_cast<u32>(minimum(minimum(virtual_pages, past_int / page_size + 1) * page_size, past_int));
     const u32 id = static_cast<u32>(token);
-    return load_once(v2p + (id < tokens ? static_cast<i64>(id / static_cast<u32>(page_size)) : virtual_pages));
+    return load_here(v2p + (id < tokens ? static_cast<i64>(id / static_cast<u32>(page_size)) : virtual_pages));
   }
 };
 

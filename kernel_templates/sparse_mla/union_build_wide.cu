@@ -6,14 +6,12 @@
 //
 //   1. each selected position of the window sets its bit
 //   2. rank[w] = set bits in front of word w: each warp counts a stretch of words, then learns what the stretches in front of it have
-//   3. each set bit writes its position to union_rows[rank]
-//   4. each selected position ors its token's bit into masks[rank]
+//   3. each selected position ors its token's bit into masks[rank]; the one that finds the mask empty writes itself to union_rows[rank]
 //
-// Positions wait in registers from the first step to the last. With `stages` = 2 there is no third step: in the fourth, the index that
-// finds its row's mask empty writes the row's position.
+// Positions wait in registers from the first step to the last.
 //
 // A group whose positions span more than a window goes on with the window that begins at its smallest position not done yet, so that
-// stretches that nobody selects cost nothing. Where a window holds more rows than masks fit at once, step 4 repeats for each chunk of
+// stretches that nobody selects cost nothing. Where a window holds more rows than masks fit at once, step 3 repeats for each chunk of
 // ranks. Sets and ranks do not depend on the order in which threads run: the result depends on nothing but the group's indices.
 #include "common/atomics.cuh"
 #include "common/barrier.cuh"
@@ -29,7 +27,6 @@
 
 namespace kw::sparse_mla {
 
-constexpr bool rows_by_index = tile.stages == 2;
 constexpr u32 all_owners = (1u << (mask_bits - 1)) * 2 - 1;
 
 /// A window's words are cut into stretches of `1 << shift`, a warp's each: as many as there are warps, or fewer.
@@ -58,22 +55,6 @@ KW_INLINE u32 rank_stretch(const u32* presence, u16* rank, u32 first, u32 last) 
     before += shuffle(through, 31);
   }
   return before;
-}
-
-/// Writes the positions of words [first, last) from `at` on, by a whole warp.
-KW_INLINE void write_stretch(const u32* presence, const u16* rank, u32 first, u32 last, u32 start, u32 at, int* rows_out) {
-  for (u32 base = first; base < last; base += 128) {
-    const u32 word = base + static_cast<u32>(lane_id()) * 4;
-    if (word >= last) continue;
-    const Vec16 quad = load_vector<Vec16>(presence + word);
-    u32 to = at + rank[word];
-    KW_UNROLL
-    for (u32 i = 0; i < 4; ++i) {
-      for (u32 bits = quad.word[i]; bits != 0; bits &= bits - 1) {
-        rows_out[to++] = static_cast<int>(start + (word + i) * 32 + static_cast<u32>(lowest_bit(bits)));
-      }
-    }
-  }
 }
 
 }  // namespace kw::sparse_mla
@@ -122,7 +103,6 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
     const u32 rows = shuffle(through, 31);
     const u32 begins = shuffle(through - of_lane, warp_id());
     if (lane_id() == 0) stretch_begins[warp_id()] = begins;
-    if constexpr (!rows_by_index) write_stretch(presence, rank, first, last, start, total + begins, rows_out);
 
     for (u32 chunk = 0; chunk < rows; chunk += layout.mask_rows) {
       const u32 chunk_rows = minimum(static_cast<u32>(layout.mask_rows), rows - chunk);
@@ -138,13 +118,8 @@ extern "C" __global__ void __launch_bounds__(kw::sparse_mla::layout.threads)
           const u32 row = stretch_begins[word >> shift] + rank[word] + static_cast<u32>(popcount(before)) - chunk;  // wraps below the chunk
           if (row >= chunk_rows) continue;
           const u32 place = row % masks_a_word * mask_bits;
-          if constexpr (rows_by_index) {
-            // Whoever owns the row first writes its position: the same, whoever it is.
-            const u32 owners = atomic_fetch_or_shared(&masks[row / masks_a_word], 1u << (place + static_cast<u32>(token))) >> place;
-            if ((owners & all_owners) == 0) rows_out[static_cast<i64>(total) + chunk + row] = static_cast<int>(quad[i]);
-          } else {
-            atomic_or_shared(&masks[row / masks_a_word], 1u << (place + static_cast<u32>(token)));
-          }
+          const u32 owners = atomic_fetch_or_shared(&masks[row / masks_a_word], 1u << (place + static_cast<u32>(token))) >> place;
+          if ((owners & all_owners) == 0) rows_out[static_cast<i64>(total) + chunk + row] = static_cast<int>(quad[i]);
         }
       });
       block_sync();

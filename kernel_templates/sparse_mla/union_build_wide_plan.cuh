@@ -1,7 +1,7 @@
 // sparse_mla/union_build_wide: the plan, and where what stands in shared memory.
 //
 // Tile axes: block_m is the number of union rows whose masks are in shared memory at once, block_n the number of positions in one window,
-// both in units of 1,024. stages says who writes the rows: 1, a walk over the bitmap; 2, the first index of each.
+// both in units of 1,024.
 #pragma once
 
 #include "common/types.cuh"
@@ -35,7 +35,7 @@ constexpr UnionBuildLayout union_build_layout(const Specialisation& specialisati
   layout.bytes = layout.scratch_offset + 2 * 32 * 4;
   constexpr int largest_stretch = 65'536;  // positions: so many, less those of one word, are the most that a rank of 16 bits counts
   const bool ranks_fit = layout.window <= tile.warps * largest_stretch;
-  layout.legal = layout.threads <= 1024 && layout.threads % specialisation.group_size == 0 && tile.stages <= 2 && ranks_fit;
+  layout.legal = layout.threads <= 1024 && layout.threads % specialisation.group_size == 0 && ranks_fit;
   return layout;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 #include "backend/cuda/diagnosis.hpp"
 #include "block_table_bench.hpp"
@@ -168,9 +169,16 @@ Result<PagedMlaBenchReport> Bench::run() {
     if (!parsed) return fail(std::move(parsed.error()));
     table_point = std::move(*parsed);
   }
+  // Without a look-up the order of ids does not matter.
+  std::vector<std::pair<PoolKind, PageIds>> tables;
+  for (const PoolKind kind : *kinds) {
+    if (!table_point) break;
+    tables.emplace_back(kind, PageIds::anywhere);
+    if (kind != PoolKind::static_pool) tables.emplace_back(kind, PageIds::in_order);
+  }
   PagedMlaBenchReport report;
   if (auto described = describe(report); !described) return fail(std::move(described.error()));
-  const auto steps = static_cast<std::int64_t>(points->size() * kinds->size() + 1 + (table_point ? kinds->size() : 0));
+  const auto steps = static_cast<std::int64_t>(points->size() * kinds->size() + 1 + tables.size());
   support::Progress progress(support::progress_style(options_.output.quiet), "bench paged-mla", steps);
 
   progress.working_on("copy bandwidth");
@@ -183,16 +191,13 @@ Result<PagedMlaBenchReport> Bench::run() {
   report.copy_tbps = std::move(*copy);
   progress.step("copy bandwidth");
 
-  if (table_point) {
-    for (const PoolKind kind : *kinds) {
-      auto measured = measure_block_table(
-          runtime_, device_,
-          {*table_point, kind, options_.page_size, options_.layers.value_or(on_gpu() ? kGpuLayers : kHostLayers), options_.seed},
-          timing_options());
-      if (!measured) return fail(std::move(measured.error()).within("block table " + options_.block_table));
-      report.block_tables.push_back(std::move(*measured));
-      progress.step(fmt::format("block table, {}", to_string(kind)));
-    }
+  for (const auto& [kind, ids] : tables) {
+    const int layers = options_.layers.value_or(on_gpu() ? kGpuLayers : kHostLayers);
+    auto measured =
+        measure_block_table(runtime_, device_, {*table_point, kind, ids, options_.page_size, layers, options_.seed}, timing_options());
+    if (!measured) return fail(std::move(measured.error()).within("block table " + options_.block_table));
+    report.block_tables.push_back(std::move(*measured));
+    progress.step(fmt::format("block table, {}, ids {}", to_string(kind), to_string(ids)));
   }
   for (const PagedMlaPoint& point : *points) {
     for (const PoolKind kind : *kinds) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "batch_timing.hpp"
@@ -50,10 +51,16 @@ struct PagedMlaBenchPoint {
   double operations = 0;  ///< Of one run, without the softmax.
 };
 
+/// Which page ids a request has: any, as after much coming and going, where each is looked up by itself; or consecutive ones, as a pool
+/// hands them out to requests that are admitted whole.
+enum class PageIds : std::uint8_t { anywhere, in_order };
+std::string_view to_string(PageIds ids) noexcept;  ///< "anywhere", "in order"
+
 /// The block table of one batch.
 struct BlockTableBenchPoint {
   PagedMlaPoint shape;
   PoolKind pool = PoolKind::static_pool;
+  PageIds ids = PageIds::anywhere;
   std::int64_t sets = 0;
   std::int64_t wrong_cells = 0;
   BatchTiming timing;

@@ -122,7 +122,8 @@ std::string text_of(const PagedMlaBenchReport& report) {
   }
   for (const BlockTableBenchPoint& point : report.block_tables) {
     const support::Spread us = support::spread(point.timing.each_us);
-    text += fmt::format("{} {} x {} tokens, {}: {}\n", "block table", point.shape.batch, point.shape.tokens, pool_word(point.pool),
+    text += fmt::format("{} {} x {} tokens, {}, ids {}: {}\n", "block table", point.shape.batch, point.shape.tokens, pool_word(point.pool),
+                        to_string(point.ids),
                         point.wrong_cells > 0 ? fmt::format("WRONG in {} cells", point.wrong_cells)
                                               : fmt::format("{:.2f} us, spread {}%, right", us.median, spread_percent(us)));
   }
@@ -136,6 +137,7 @@ std::string json_of(const PagedMlaBenchReport& report) {
     tables.push_back({{"batch", point.shape.batch},
                       {"tokens", point.shape.tokens},
                       {"pool", pool_word(point.pool)},
+                      {"ids", to_string(point.ids)},
                       {"rotated_batches", point.sets},
                       {"wrong_cells", point.wrong_cells},
                       {"runs_a_sample", point.timing.operations},

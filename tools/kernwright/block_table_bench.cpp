@@ -44,7 +44,8 @@ HostTables make_tables(const BlockTableBenchShape& shape, std::int64_t slots, st
   tables.req_to_token.resize(at(slots * shape.point.tokens));
   for (std::int64_t slot = 0; slot < slots; ++slot) {
     for (std::int64_t page = 0; page < width; ++page) {
-      const std::int64_t id = 1 + random.below(static_cast<std::uint32_t>(pages - 1));
+      const std::int64_t id = shape.ids == PageIds::in_order ? 1 + slot % shape.point.batch * width + page
+                                                             : 1 + std::int64_t{random.below(static_cast<std::uint32_t>(pages - 1))};
       tables.req_to_token[at(slot * shape.point.tokens + page * shape.page_size)] = static_cast<std::int32_t>(id * shape.page_size);
     }
   }
@@ -53,11 +54,16 @@ HostTables make_tables(const BlockTableBenchShape& shape, std::int64_t slots, st
 
 }  // namespace
 
+std::string_view to_string(PageIds ids) noexcept {
+  return ids == PageIds::in_order ? "in order" : "anywhere";
+}
+
 Result<BlockTableBenchPoint> measure_block_table(const Runtime& runtime, const DeviceInfo& device, const BlockTableBenchShape& shape,
                                                  const BatchTimingOptions& timing) {
   BlockTableBenchPoint measured;
   measured.shape = shape.point;
   measured.pool = shape.pool;
+  measured.ids = shape.ids;
   const std::int64_t batch = shape.point.batch, width = (shape.point.tokens + shape.page_size - 1) / shape.page_size;
   const double touched = static_cast<double>(batch * width) * kSectorBytes;
   const bool on_gpu = device.id.backend == BackendKind::cuda;

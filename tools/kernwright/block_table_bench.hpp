@@ -8,11 +8,13 @@ namespace kernwright::tool {
 struct BlockTableBenchShape {
   PagedMlaPoint point;  ///< Its heads mean nothing.
   PoolKind pool = PoolKind::static_pool;
+  PageIds ids = PageIds::anywhere;
   int page_size = 64;
   int layers = 1;  ///< L of a unified pool.
   std::uint64_t seed = 1;
 };
-/// Requests whose pages lie anywhere, in as many batches as keep one's token ids out of the L2 cache when its turn comes.
+/// Requests in as many batches as keep one's token ids out of the L2 cache when its turn comes. In a unified pool physical pages lie
+/// anywhere.
 Result<BlockTableBenchPoint> measure_block_table(const Runtime& runtime, const DeviceInfo& device, const BlockTableBenchShape& shape,
                                                  const BatchTimingOptions& timing);
 

@@ -101,7 +101,7 @@ void check_target(const char* name) {
   check(kCombine, {}, "");
   check(kBlockTable, Specialisation{}.set("page_size", 64), "");
   if (target.name() == "sm_90a") {
-    check(kUnionBuildWide, Specialisation{}.set("group_size", 8), "portable:m16n1024s2w32");
+    check(kUnionBuildWide, Specialisation{}.set("group_size", 8), "portable:m16n1024s1w32");
     for (const char* tile : {"wgmma:m64n48s3w16", "wgmma:m64n32s4w16"}) {
       for (const int d_qk : {512, 576}) check(kPrefill, prefill(8, d_qk), tile);
       check(kPrefill, prefill(1).set("heads", 64), tile);  // rows of one token

@@ -55,7 +55,10 @@ TEST_CASE("bench paged-mla: static and unified are checked and timed beside a co
   CHECK(json["points"][1]["layers"] == 3);
   CHECK(json["points"][1]["moved_pages"] > 0);
   CHECK(json["points"][1]["of_static_time"] > 0);
-  REQUIRE(json["block_tables"].size() == 2);
+  REQUIRE(json["block_tables"].size() == 3);
+  CHECK(json["block_tables"][0]["ids"] == "anywhere");
+  CHECK(json["block_tables"][1]["ids"] == "anywhere");
+  CHECK(json["block_tables"][2]["ids"] == "in order");
   for (const Json& table : json["block_tables"]) {
     CHECK(table["wrong_cells"] == 0);
     CHECK(table["time"]["samples_us"].size() == 4);

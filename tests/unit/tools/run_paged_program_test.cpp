@@ -120,8 +120,8 @@ TEST_CASE("run paged-kv: a fault planted in each kernel is exit code 1, and the 
     const char *file, *from, *to, *step;
   };
   for (const Fault& fault : {
-           Fault{"paged_kv/block_table.cu", "tokens.once(first + (from + c * stride) * page_size)",
-                 "tokens.once(first + (from + c * stride) * page_size + 1)", "block table"},
+           Fault{"paged_kv/block_table.cu", "tokens.once(first + (page + c * stride) * page_size)",
+                 "tokens.once(first + (page + c * stride) * page_size + 1)", "block table"},
            Fault{"paged_kv/translation.cuh", "maximum<i64>(physical, 0) * multiplier", "maximum<i64>(physical, 0)", "block table"},
            Fault{"paged_kv/translate.cu", "i < count", "i < count + 1", "translation in place"},
            Fault{"paged_kv/write_locations.cu", "for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < params.capacity",
