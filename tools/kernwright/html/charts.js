@@ -15,7 +15,8 @@
   }
 
   function valueAxis(spec) {
-    const axis = { type: spec.log ? 'logarithmic' : 'linear', title: { display: true, text: spec.unit, color: color('--soft') },
+    const axis = { type: spec.log ? 'logarithmic' : 'linear',
+                   title: { display: true, text: spec.unit + (spec.log ? ', logarithmic' : ''), color: color('--soft') },
                    grid: { color: color('--line') }, ticks: { color: color('--soft'), maxTicksLimit: 7 } };
     if (!spec.log) axis.beginAtZero = spec.kind === 'bars';
     if (spec.log) {
@@ -42,6 +43,10 @@
     const colors = palette();
     const options = common(spec);
     options.scales = { x: valueAxis(spec), y: labelAxis(spec.labels) };
+    if (spec.log) {  // the shortest bar too has a length
+      const smallest = Math.min(...spec.series.flatMap((series) => series.values).filter((value) => value > 0));
+      if (Number.isFinite(smallest)) options.scales.x.min = 10 ** Math.floor(Math.log10(smallest / 2));
+    }
     options.plugins.tooltip = { callbacks: { label: (item) => item.dataset.label + ': ' + shown(item.raw, spec.unit) } };
     return { type: 'bar', options: options,
              data: { labels: spec.labels,
