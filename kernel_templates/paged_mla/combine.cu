@@ -46,7 +46,7 @@ struct Pieces {
 };
 static_assert(sizeof(Pieces) <= layout.outputs_offset - layout.pieces_offset);
 
-/// Found by one warp and left in shared memory, so that all the divisions lie in front of the barrier, and of what is waited for behind it.
+/// Found by thread 0 and left in shared memory, so that all the divisions lie in front of the barrier, and of what is waited for behind it.
 KW_INLINE Pieces pieces_of(const CombineParams& params, i64 request, int row) {
   const Sequences& sequences = params.sequences;
   Pieces* found = reinterpret_cast<Pieces*>(dynamic_shared() + layout.pieces_offset);
@@ -180,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(kw::paged_mla::threads, kw::paged_m
   }
   if (static_cast<int>(threadIdx.x) >= group_threads) return;
 
-  const bool empty = merge.reference == -infinity;
+  const bool empty = merge.sum == 0.0f;  // a piece that is not a number is not empty, and the largest of the others counts 1
   const float factor = empty ? 0.0f : 1.0f / merge.sum;
   unsigned char* to = static_cast<unsigned char*>(params.out) + (pieces.output + column) * 2;
   store_vector(to, Vec8{{pack_bf16(merge.output[0] * factor, merge.output[1] * factor),

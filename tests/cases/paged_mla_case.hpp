@@ -109,6 +109,9 @@ void judge(const PagedMlaInputs& inputs, const PagedMlaProblem::Outputs& outputs
 /// Makes the op, runs it once, judges it, and checks that the tile asked for ran.
 void decode_is_right(const Runtime& runtime, DeviceId device, const PagedMlaCase& c);
 
+/// One NaN in the query of one row: that row's output and lse are NaN, however its request is cut, and no other row's bits change.
+void query_that_is_not_finite_stays_alone(const Runtime& runtime, DeviceId device, PagedMlaCase c);
+
 /// The tiles of the fall-back order that are legal for the case and within the device's limits.
 std::vector<Tile> fitting_tiles(const Runtime& runtime, DeviceId device, const PagedMlaCase& c);
 

@@ -62,6 +62,22 @@ TEST_CASE("gpu paged MLA decode: any number of shares, and the planted faults tu
   }
 }
 
+TEST_CASE("gpu paged MLA decode: a query that is not finite, its request whole and cut, every tile that is offered") {
+  const Runtime runtime = gpu::runtime();
+  for (const int heads : {2, 64}) {
+    PagedMlaCase c;
+    c.heads = heads;
+    c.lengths = {200, 40};
+    for (const Tile& tile : fitting_tiles(runtime, kDevice, c)) {
+      c.tile = tile;
+      for (const int shares : {1, 4}) {
+        c.shares = shares;
+        query_that_is_not_finite_stays_alone(runtime, kDevice, c);
+      }
+    }
+  }
+}
+
 TEST_CASE("gpu paged MLA decode: compaction changes where rows are and nothing else") {
   const Runtime runtime = gpu::runtime();
   for (const int page_size : {1, 64}) {

@@ -13,6 +13,8 @@ namespace kernwright {
 namespace {
 
 constexpr std::int64_t kLargestInt = std::numeric_limits<std::int32_t>::max();
+/// Kernels round a request's tokens up to whole tiles, of 64 keys at most, in 32 bits.
+constexpr std::int64_t kMostTokens = kLargestInt - 127;
 constexpr std::int64_t kSmallestTileKeys = 16;  // block_n of the manifest's tiles is no smaller
 
 }  // namespace
@@ -44,9 +46,9 @@ Result<DecodeShape> check_arguments(const PagedMlaDecodeArguments& arguments, co
   if (auto r = check_workspace_alignment(arguments.workspace); !r) return fail(std::move(r.error()));
   // What one call's kernels count in 32 bits: tokens of a request, tiles of a batch, blocks of a merge.
   const std::int64_t width = std::max<std::int64_t>(extent(arguments.block_table, 1), 0);
-  if (width > kLargestInt / options.page_size) {
-    return fail(ErrorCode::invalid_argument, fmt::format("argument block_table: the width is {}; legal is at most {}, 2^31 tokens", width,
-                                                         kLargestInt / options.page_size));
+  if (width > kMostTokens / options.page_size) {
+    return fail(ErrorCode::invalid_argument, fmt::format("argument block_table: the width is {}; legal is at most {}, 2^31 - 128 tokens",
+                                                         width, kMostTokens / options.page_size));
   }
   const std::int64_t tiles = width * options.page_size / kSmallestTileKeys + 1;
   const std::int64_t largest_batch = std::min(kLargestInt / tiles, kLargestInt / (query_tokens * heads));

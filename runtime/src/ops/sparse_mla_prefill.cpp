@@ -146,9 +146,7 @@ Bytes SparseMlaPrefill::workspace_bytes(std::int64_t tokens, std::int64_t kv_row
   if (!state_->union_build) return state_->worth_a_counter(tokens) ? kWorkCounter : Bytes{};
   const int group = state_->choice.group_size;
   const std::int64_t rows = std::max<std::int64_t>(kv_rows, 0);
-  const std::int64_t groups =
-      groups_that_fit(state_->options.workspace_limit, ceil_div(tokens, group), group, state_->options.max_topk, rows);
-  return union_layout(groups, group, state_->options.max_topk, rows).size;
+  return union_workspace(state_->options.workspace_limit, ceil_div(tokens, group), group, state_->options.max_topk, rows);
 }
 
 Result<> SparseMlaPrefill::State::launch_chunk(const SparseMlaPrefillArguments& a, const CallShape& shape, std::int64_t first_group,

@@ -36,4 +36,9 @@ std::int64_t groups_that_fit(Bytes size, std::int64_t groups, int group_size, st
   return fitting;
 }
 
+Bytes union_workspace(Bytes limit, std::int64_t groups, int group_size, std::int64_t topk, std::int64_t kv_rows) noexcept {
+  if (groups_that_fit(limit, groups, group_size, topk, kv_rows) == groups) return union_layout(groups, group_size, topk, kv_rows).size;
+  return Bytes{limit.count / kWorkspaceAlignment * kWorkspaceAlignment};
+}
+
 }  // namespace kernwright

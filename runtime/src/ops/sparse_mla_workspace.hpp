@@ -25,4 +25,8 @@ UnionLayout union_layout(std::int64_t groups, int group_size, std::int64_t topk,
 /// The largest number of whole groups, at most `groups`, whose layout fits `size`; 0 where not even one does.
 std::int64_t groups_that_fit(Bytes size, std::int64_t groups, int group_size, std::int64_t topk, std::int64_t kv_rows) noexcept;
 
+/// What is asked of a caller for `groups`: the layout of all, or, where that is more than `limit`, all of the limit. It grows with each
+/// extent, so that what suffices for the largest call suffices for every other.
+Bytes union_workspace(Bytes limit, std::int64_t groups, int group_size, std::int64_t topk, std::int64_t kv_rows) noexcept;
+
 }  // namespace kernwright

@@ -114,7 +114,8 @@ TEST_CASE("paged MLA decode arguments: each wrong one is named with what is lega
   refused([](auto& a) { a.sm_scale = std::nanf(""); }, "sm_scale", "finite");
   refused([](auto& a) { a.workspace = static_cast<std::byte*>(a.workspace) + 16; }, "workspace", "multiple of 256");
   // Counts that would not fit 32 bits in a kernel.
-  refused([](auto& a) { a.block_table.shape[1] = std::int64_t{1} << 25; }, "block_table", "at most 33554431");
+  refused([](auto& a) { a.block_table.shape[1] = std::int64_t{1} << 25; }, "block_table", "at most 33554430, 2^31 - 128 tokens");
+  refused([](auto& a) { a.block_table.shape[1] = 33554431; }, "block_table", "at most 33554430");
   refused(
       [](auto& a) {
         const std::int64_t batch = 1 << 20;

@@ -107,6 +107,17 @@ TEST_CASE("paged MLA decode on host: compaction changes where rows are and nothi
   sparse_form_follows_compaction(runtime, DeviceId::host(), c);
 }
 
+TEST_CASE("paged MLA decode on host: a query that is not finite, its request whole and cut") {
+  const Runtime runtime = tests::shared_store_runtime();
+  PagedMlaCase c;
+  c.heads = 2;
+  c.lengths = {200, 40};
+  for (const int shares : {1, 4}) {
+    c.shares = shares;
+    query_that_is_not_finite_stays_alone(runtime, DeviceId::host(), c);
+  }
+}
+
 TEST_CASE("paged MLA decode on host: no request, and requests without a token") {
   const Runtime runtime = tests::shared_store_runtime();
   PagedMlaCase c = draft_case();

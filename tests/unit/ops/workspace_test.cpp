@@ -30,3 +30,19 @@ TEST_CASE("workspace: as many whole groups as fit, up to 64-bit sizes") {
   CHECK(groups_that_fit(kLimit, std::int64_t{1} << 40, 16, 4096, std::int64_t{1} << 40) == 682);  // 2^28 / (65,536 * 6 + 4)
   CHECK(groups_that_fit(kLimit, 7, 8, 2048, 0) == 7);
 }
+
+TEST_CASE("workspace: what is asked for grows with tokens and rows, so that one allocation serves every smaller call") {
+  constexpr Bytes kLimit = mebibytes(256);
+  for (const std::int64_t topk : {2048, 4096}) {
+    for (const std::int64_t largest : {4096, 16384, 32768}) {
+      const Bytes for_all = union_workspace(kLimit, largest / 8, 8, topk, 131'072);
+      CHECK(for_all <= kLimit);
+      for (std::int64_t rows = 100; rows <= 131'072; rows += 97) {
+        for (const std::int64_t tokens : {largest, largest - 8, largest / 2, std::int64_t{8}}) {
+          const Bytes one = union_workspace(kLimit, tokens / 8, 8, topk, rows);
+          CHECK_MESSAGE(one <= for_all, tokens << " tokens over " << rows << " rows: " << one.count);
+        }
+      }
+    }
+  }
+}
