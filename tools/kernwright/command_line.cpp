@@ -182,7 +182,7 @@ void add_warm(CLI::App& app, WarmWords& words, Action& action) {
                     "Only the first tile of each kernel that fits, not those that a step-down would go to");
   command->add_option("--jobs", words.jobs, "Compiles at once (default: what processors, CPU quota and memory allow)")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--templates", words.template_folder, "A folder of templates in place of the built-in ones");
+  command->add_option("--templates", words.template_folder, kTemplatesHelp);
   command
       ->add_option("--write-list", words.write_list,
                    "Write what would be warmed as a launch list to this file (-: stdout), and compile nothing")
@@ -260,8 +260,7 @@ void add_cache_verify_sealed(CLI::App& verify, CacheWords& words, Action& action
   CLI::Option* const list = verify.add_option("--list", words.sealed.list, "The launch list")->needs(sealed);
   sealed->needs(list);
   verify.add_option("--target", words.sealed.targets, "With --sealed: targets in place of the list's")->needs(sealed);
-  verify.add_option("--templates", words.sealed.template_folder, "With --sealed: a folder of templates in place of the built-in ones")
-      ->needs(sealed);
+  verify.add_option("--templates", words.sealed.template_folder, std::string("With --sealed: ") + kTemplatesHelp)->needs(sealed);
   verify.callback(
       [&] { action = [&] { return words.is_sealed ? cache_verify_sealed(words.verify, words.sealed) : cache_verify(words.verify); }; });
 }

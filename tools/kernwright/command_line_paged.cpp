@@ -33,7 +33,7 @@ void add_run_paged_kv(CLI::App& run, RunPagedKvOptions& options, Action& action)
   command->add_option("--tile", options.tile, "Tile of the attention kernel, e.g. mma:m16n32s2w4 (default: from the tuning tables)");
   command->add_option("--target", options.target,
                       "auto (a CUDA device if there is one, else host), host, or the target of a device here (default: auto)");
-  command->add_option("--templates", options.template_folder, "A folder of templates in place of the built-in ones");
+  command->add_option("--templates", options.template_folder, kTemplatesHelp);
   command->add_flag("--check", options.check, "Compare with the CPU reference; exit code 1 where something is wrong");
   add_output_options(*command, options.output, true);
   command->callback([&] { action = [&] { return run_paged_kv(options); }; });
@@ -59,7 +59,7 @@ void add_bench_paged_mla(CLI::App& bench, BenchPagedMlaOptions& options, Action&
                       "Requests x tokens of the block table that is timed, or none (default 256x131072 on a GPU)");
   command->add_option("--tile", options.tile, "Tile of the attention kernel (default: from the tuning tables)");
   command->add_option("--target", options.target, "auto, host, or the target of a device here (default: auto)");
-  command->add_option("--templates", options.template_folder, "A folder of templates in place of the built-in ones");
+  command->add_option("--templates", options.template_folder, kTemplatesHelp);
   command
       ->add_option(
           "--launches", options.launches,

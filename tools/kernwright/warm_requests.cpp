@@ -221,7 +221,7 @@ Result<WarmSelection> select_requests(const Runtime& runtime, const WarmWords& w
   }
   if (!requests) return fail(std::move(requests.error()));
   for (const WarmRequest& request : *requests) {
-    // A folder of templates need not have those that the words ask for.
+    // A template of the folder may take less than the built-in one whose name it has.
     Result<Specialised> specialised = specialise(runtime.state(), request.template_name, request.specialisation);
     if (specialised) continue;
     const bool own_folder = !words.template_folder.empty();

@@ -16,9 +16,6 @@ namespace {
 /// A folder of templates with test/scale in it, which NVRTC compiles in some milliseconds: with fall-backs a factor is a plan table and
 /// three kernels. Its kernel refuses to compile for factor 13 and the tile of 40 KiB.
 void write_scale_templates(const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
-  std::filesystem::copy(std::filesystem::path(KERNWRIGHT_SOURCE_FOLDER) / "kernel_templates" / "common", folder / "common",
-                        std::filesystem::copy_options::recursive);
   TemplateSource source = cases::scale_template();
   write_file(folder / "test" / "scale.toml", source.manifest);
   for (TemplateSource::File& file : source.files) {
