@@ -12,6 +12,7 @@
 #include "support/format.hpp"
 #include "support/number_list.hpp"
 #include "target_choice.hpp"
+#include "warm_targets.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -21,12 +22,6 @@ struct Place {
   Target target = Target::host();
   std::optional<DeviceInfo> device;
 };
-
-std::string target_names() {
-  std::string names = "host";
-  for (const Target& target : Target::all_cuda()) names += ", " + target.name();
-  return names;
-}
 
 Result<std::vector<Place>> parse_targets(const std::string& words) {
   std::vector<Place> places;
