@@ -12,8 +12,9 @@ void add_run_paged_kv(CLI::App& run, RunPagedKvOptions& options, Action& action)
       "compared with plain 64-bit code on the CPU. Times are of one launch each, by events (a clock on host).");
   CLI::Option* const input = command->add_option(
       "--input", options.input_file,
-      "A safetensors file: req_to_token [slots, width] I32, requests and lengths [B] I64, optionally starts [B] I64, q [B, s_q, H, 576 or "
-      "512] BF16, kv [V · page_size, d_qk] BF16, the row of each virtual token, page 0 being the sink; page_size (64), layers (1) and "
+      "A safetensors file: req_to_token [slots, width] I32, requests and lengths [B] I64, q [B, s_q, H, 576 or 512] BF16, kv "
+      "[V · page_size, d_qk] BF16, the row of each virtual token, page 0 being the sink, and optionally starts [B] I64; page_size (64), "
+      "layers (1) and "
       "sm_scale "
       "(d_qk^(-1/2)) from its metadata. Without it: generated");
   command->add_option("--output", options.output_file,
@@ -34,6 +35,8 @@ void add_run_paged_kv(CLI::App& run, RunPagedKvOptions& options, Action& action)
   command->add_option("--target", options.target,
                       "auto (a CUDA device if there is one, else host), host, or the target of a device here (default: auto)");
   command->add_option("--templates", options.template_folder, kTemplatesHelp);
+  command->add_option("--write-list", options.write_list,
+                      "Write a launch list of what the run prepared to this file: warm --list makes it for other stores and targets");
   command->add_flag("--check", options.check, "Compare with the CPU reference; exit code 1 where something is wrong");
   add_output_options(*command, options.output, true);
   command->callback([&] { action = [&] { return run_paged_kv(options); }; });

@@ -207,7 +207,8 @@ Result<WarmSelection> select_requests(const Runtime& runtime, const WarmWords& w
     selection.description = "launch list " + words.list;
   } else if (!words.template_name.empty()) {
     requests = one_kernel(runtime, words, *places);
-    selection.description = fmt::format("{} ({})", words.template_name, words.specialisation);
+    selection.description =
+        words.specialisation.empty() ? words.template_name : fmt::format("{} ({})", words.template_name, words.specialisation);
   } else {
     requests = sparse_mla_requests(runtime, words, *places);
     const bool is_default = words.heads == kDefaultHeads && words.unions == kDefaultUnions;
@@ -220,7 +221,7 @@ Result<WarmSelection> select_requests(const Runtime& runtime, const WarmWords& w
     Result<Specialised> specialised = specialise(runtime.state(), request.template_name, request.specialisation);
     if (specialised) continue;
     const bool own_folder = !words.template_folder.empty();
-    return fail(own_folder ? std::move(specialised.error()).within("--templates " + words.template_folder)
+    return fail(own_folder ? std::move(specialised.error()).within("reading --templates " + words.template_folder)
                            : std::move(specialised.error()));
   }
   selection.requests = std::move(*requests);
