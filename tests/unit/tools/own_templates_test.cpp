@@ -127,6 +127,34 @@ TEST_CASE("own templates: an engine's launch list, own and built-in kernels in i
   for (const auto& words : {warm, verify}) check_refused(words, {list.string(), "my_engine/scale", "--templates FOLDER"});
 }
 
+TEST_CASE("own templates: a template without constants, and one of anything, are written as people would") {
+  const TemporaryFolder folder;
+  const fs::path templates = folder.path() / "templates";
+  TemplateSource source = scale_of_the_page();
+  const std::size_t parameter = source.manifest.find("[[parameter]]");
+  source.manifest.erase(parameter, source.manifest.find("[[variant]]") - parameter);
+  write_template(templates, source);
+  const std::vector<std::string> words{"warm",        "--template",       "my_engine/scale", "--target", "host",
+                                       "--templates", templates.string(), "--no-fallbacks",  "--quiet"};
+  const ChildResult warmed = kernwright_program(words, in_store(folder.path() / "store"));
+  REQUIRE_MESSAGE(warmed.exit_code == 0, warmed.err);
+  CHECK(warmed.out.starts_with(
+      "my_engine/scale\n1 kernel: 1 built, 0 hit, 0 skipped (above the target's limits), 0 failed; 1 plan table: 1 built, 0 hit\n"));
+  write_file(templates / "my_engine" / "scale.cu", "#error no kernel\n");
+  const ChildResult failed = kernwright_program(words, in_store(folder.path() / "store"));
+  CHECK(failed.exit_code == 1);
+  CHECK_CONTAINS(failed.out, "compiling my_engine/scale for host");
+  const fs::path list = folder.path() / "list.toml";
+  write_file(list, "format = 1\ntargets = [\"host\"]\n[[launch]]\ntemplate = \"my_engine/scale\"\n");
+  const ChildResult missing = kernwright_program(
+      {"cache", "verify", "--sealed", "--list", list.string(), "--templates", templates.string()}, in_store(folder.path() / "store"));
+  CHECK(missing.exit_code == 1);
+  CHECK_CONTAINS(missing.out, "missing  host my_engine/scale ");
+  CHECK_CONTAINS(missing.out, "kernwright warm --template my_engine/scale --target host");
+  CHECK_CONTAINS(missing.out, "--templates FOLDER");
+  CHECK_FALSE(contains(warmed.out + failed.out + missing.out, "()"));
+}
+
 TEST_CASE("own templates: words that are off name the folder and the file") {
   const TemporaryFolder folder;
   const fs::path templates = folder.path() / "templates";
