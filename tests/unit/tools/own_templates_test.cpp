@@ -85,9 +85,10 @@ void check_scales(const Engine& engine) {
   REQUIRE_MESSAGE(engine.built_in, (engine.built_in ? "" : engine.built_in.error().text()));
   std::vector<float> in(3000), out(in.size(), -1.0F);
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i) - 1000.0F;
-  const ScaleParams params{in.data(), out.data(), 2.5F, static_cast<long long>(in.size())};
-  const std::uint32_t blocks = 3000 / (8 * 32 * 4) + 1;
-  const auto launched = engine.own->launch(Grid{blocks, 1, 1}, params, StreamHandle{});
+  const auto count = static_cast<long long>(in.size());
+  const long long rows = engine.own->plan().rows_per_block;
+  const Grid grid{static_cast<std::uint32_t>((count + rows - 1) / rows), 1, 1};
+  const auto launched = engine.own->launch(grid, ScaleParams{in.data(), out.data(), 2.5F, count}, StreamHandle{});
   REQUIRE_MESSAGE(launched, (launched ? "" : launched.error().text()));
   for (std::size_t i = 0; i < in.size(); ++i) REQUIRE(out[i] == 2.5F * (static_cast<float>(i) - 1000.0F));
 }
