@@ -18,7 +18,11 @@ import math
 import statistics
 import sys
 
-import torch
+try:
+    import torch
+    import triton  # noqa: F401, for triton_peer
+except ImportError as missing:
+    sys.exit(f"{missing.name} is not installed: this benchmark needs torch, triton and the kernwright package, and a CUDA device")
 
 import triton_peer
 import walk

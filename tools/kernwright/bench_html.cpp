@@ -124,7 +124,7 @@ HtmlPage html_of(const BenchReport& report) {
   std::vector<HtmlPage::Row> kernels;
   for (const PrepareReport& kernel : report.kernels) {
     kernels.push_back({{kernel.template_name, kernel.specialisation.text(), kernel.tile_fitted.text(),
-                        std::to_string(kernel.resources.registers), kernel.fit_reason},
+                        kernel.target.is_host() ? std::string("-") : std::to_string(kernel.resources.registers), kernel.fit_reason},
                        false});
   }
   page.table(

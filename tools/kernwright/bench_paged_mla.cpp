@@ -90,7 +90,7 @@ Result<PagedMlaBenchPoint> Bench::measure(const PagedMlaPoint& point, PoolKind k
   op_options.pool = kind;
   if (!options_.tile.empty()) {
     auto tile = Tile::parse(options_.tile);
-    if (!tile) return fail(std::move(tile.error()).within("--tile"));
+    if (!tile) return fail(std::move(tile.error()).within("reading --tile"));
     op_options.tile = std::move(*tile);
   }
   const std::string name = fmt::format("{}, {}", point.name(), to_string(kind));

@@ -27,7 +27,7 @@ struct BenchPagedMlaOptions {
   std::optional<int> layers;
   std::string tile;
   std::string target;
-  std::string template_folder;  ///< Empty: the built-in templates.
+  std::string template_folder;  ///< Laid over the built-in templates; empty: those alone.
   std::string launches;         ///< "graph", "stream", or empty: the device's default.
   std::optional<int> repetitions;
   std::uint64_t seed = 1;

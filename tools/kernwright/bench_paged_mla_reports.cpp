@@ -6,6 +6,7 @@
 #include "pool_words.hpp"
 #include "support/format.hpp"
 #include "support/spread.hpp"
+#include "text_lines.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -117,8 +118,8 @@ std::string text_of(const PagedMlaBenchReport& report) {
                       copy.largest, support::format_bytes(report.copied));
   if (report.matrix_tflops > 0) text += fmt::format("matrix   {} TFLOP/s, not measured in this run\n", report.matrix_tflops);
   for (const PrepareReport& kernel : report.kernels) {
-    text += fmt::format("kernel   {} {}, {} registers\n         {}\n", kernel.template_name, kernel.tile_fitted.text(),
-                        kernel.resources.registers, kernel.specialisation.text());
+    text += fmt::format("kernel   {} {}{}\n         {}\n", kernel.template_name, kernel.tile_fitted.text(), registers_text(kernel),
+                        kernel.specialisation.text());
   }
   for (const BlockTableBenchPoint& point : report.block_tables) {
     const support::Spread us = support::spread(point.timing.each_us);

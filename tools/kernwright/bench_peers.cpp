@@ -17,7 +17,7 @@ constexpr Bytes kLargestPeerFile = mebibytes(256);
 
 Result<BenchPeer> read_peer(const std::string& file) {
   const auto content = FileSystem::posix()->read(file, kLargestPeerFile);
-  if (!content) return fail(Error(content.error()).within("--peers"));
+  if (!content) return fail(Error(content.error()).within("reading --peers"));
   const auto malformed = [&](std::string_view problem) {
     return fail(ErrorCode::malformed, fmt::format("--peers {}: {}; legal is {{\"name\": text, \"points\": [{{\"name\": a shape's, "
                                                   "\"median_ms\": number}}, …]}}, or a file of bench --json",

@@ -3,6 +3,7 @@
 
 #include "bench_json.hpp"
 #include "support/text_table.hpp"
+#include "text_lines.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -25,8 +26,8 @@ std::string text_of(const BenchReport& report) {
     text += fmt::format("floor    the larger of operations at {} TFLOP/s and bytes at {} TB/s\n", report.peak_tflops, report.peak_tbps);
   }
   for (const PrepareReport& kernel : report.kernels) {
-    text += fmt::format("kernel   {} {}: {}, {} registers\n", kernel.template_name, kernel.specialisation.text(), kernel.tile_fitted.text(),
-                        kernel.resources.registers);
+    text += fmt::format("kernel   {} {}: {}{}\n", kernel.template_name, kernel.specialisation.text(), kernel.tile_fitted.text(),
+                        registers_text(kernel));
   }
   text += fmt::format("\n{:<24} {:>3} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}\n", "shape", "G", "union", "total ms", "spread %",
                       "control %", "floor ms", "x floor", "check");

@@ -51,7 +51,7 @@ Result<SparseMlaPrefill> Bench::make_op(const SparseMlaInput& input) {
   op.group_size = *group;
   if (!options_.tile.empty()) {
     auto tile = Tile::parse(options_.tile);
-    if (!tile) return fail(std::move(tile.error()).within("--tile"));
+    if (!tile) return fail(std::move(tile.error()).within("reading --tile"));
     op.tile = std::move(*tile);
   }
   return SparseMlaPrefill::create(runtime_, op);

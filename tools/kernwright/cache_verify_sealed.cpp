@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include "cache_stores.hpp"
+#include "core/specialised_name.hpp"
 #include "json_document.hpp"
+#include "text_lines.hpp"
 #include "warm_requests.hpp"
 
 namespace kernwright::tool {
@@ -43,12 +45,14 @@ std::string text_of(const SealedReport& report) {
   std::string text;
   for (const WarmedItem& item : report.summary.items) {
     if (item.outcome != WarmOutcome::failed) continue;
-    text += fmt::format("missing  {} {} ({}) {}\n         {}\n", item.target.name(), item.template_name, item.specialisation.text(),
+    text += fmt::format("missing  {} {} {}\n         {}\n", item.target.name(), specialised_name(item.template_name, item.specialisation),
                         item.tile.variant.empty() ? "" : item.tile.text(), item.reason);
   }
   const WarmSummary& summary = report.summary;
-  text += fmt::format("{}\n{} kernels and {} plan tables would hit, {} are missing; {} tiles are above their target's limits\nstores: {}\n",
-                      report.list, summary.hit, summary.plans_hit, summary.failed, summary.skipped, fmt::join(report.stores, ", "));
+  text +=
+      fmt::format("{}\n{} and {} would hit, {} missing; {} above their target's limits\nstores: {}\n", report.list,
+                  counted(summary.hit, "kernel", "kernels"), counted(summary.plans_hit, "plan table", "plan tables"),
+                  counted(summary.failed, "is", "are"), counted(summary.skipped, "tile is", "tiles are"), fmt::join(report.stores, ", "));
   return text;
 }
 

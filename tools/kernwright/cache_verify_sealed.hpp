@@ -10,7 +10,7 @@ namespace kernwright::tool {
 struct VerifySealedWords {
   std::string list;             ///< A launch list; needed.
   std::string targets;          ///< Comma-separated, in place of the list's; may be empty.
-  std::string template_folder;  ///< Empty: the built-in templates.
+  std::string template_folder;  ///< Laid over the built-in templates; empty: those alone.
 };
 
 /// Proves that a sealed process would find everything that the list asks for: each plan table and kernel is looked up as it would, with no

@@ -40,7 +40,7 @@ constexpr const char* kEnvironment = R"(Environment:
   CXX                           the C++ compiler for host, else g++, else clang++
   KERNWRIGHT_LOG                error, warn, info or debug
 Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 the call's words are off; 3 this machine cannot do it;
-  130 interrupted)";
+  130 interrupted by Ctrl-C; 143 by SIGTERM)";
 
 void add_run(CLI::App& app, RunSparseMlaOptions& options, RunPagedKvOptions& paged, Action& action) {
   CLI::App* const run = app.add_subcommand("run", "Run an operation on real or generated input");
@@ -51,8 +51,9 @@ void add_run(CLI::App& app, RunSparseMlaOptions& options, RunPagedKvOptions& pag
       "On a GPU times are the median of 15 runs after 3, by events; on host, Kernwright's interpreter, of 3 after 1, by a clock.");
   CLI::Option* const input = command->add_option(
       "--input", options.input_file,
-      "A safetensors file: q [T, H, 576 or 512] BF16, kv [S, d_qk] BF16, indices [T, K] I32, optionally topk_length [T] I32 and attn_sink "
-      "[H] F32; sm_scale from its metadata, else d_qk^(-1/2); or a recording (KERNWRIGHT_RECORD), as it is. Without it: q and kv of N(0, "
+      "A safetensors file: q [T, H, 576 or 512] BF16, kv [S, d_qk] BF16, indices [T, K] I32, and optionally topk_length [T] I32 and "
+      "attn_sink [H] F32; sm_scale from its metadata, else d_qk^(-1/2); or a recording (KERNWRIGHT_RECORD), as it is. Without it: q and kv "
+      "of N(0, "
       "1), "
       "indices a random walk");
   command->add_option("--output", options.output_file, "Write out [T, H, 512] BF16, max_logits and lse [T, H] F32 to a safetensors file");
@@ -78,6 +79,8 @@ void add_run(CLI::App& app, RunSparseMlaOptions& options, RunPagedKvOptions& pag
       "Tile to ask for, e.g. mma:m64n32s2w8 (default: what a recording of the same target used, else from the tuning tables)");
   command->add_option("--target", options.target,
                       "auto (a CUDA device if there is one, else host), host, or the target of a device here (default: auto)");
+  command->add_option("--write-list", options.write_list,
+                      "Write a launch list of what the run prepared to this file: warm --list makes it for other stores and targets");
   command->add_flag("--deterministic", options.deterministic, "Make a token's result depend on its own inputs only; turns union off");
   command->add_flag(
       "--check", options.check,
@@ -182,7 +185,7 @@ void add_warm(CLI::App& app, WarmWords& words, Action& action) {
                     "Only the first tile of each kernel that fits, not those that a step-down would go to");
   command->add_option("--jobs", words.jobs, "Compiles at once (default: what processors, CPU quota and memory allow)")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--templates", words.template_folder, "A folder of templates in place of the built-in ones");
+  command->add_option("--templates", words.template_folder, kTemplatesHelp);
   command
       ->add_option("--write-list", words.write_list,
                    "Write what would be warmed as a launch list to this file (-: stdout), and compile nothing")
@@ -260,8 +263,7 @@ void add_cache_verify_sealed(CLI::App& verify, CacheWords& words, Action& action
   CLI::Option* const list = verify.add_option("--list", words.sealed.list, "The launch list")->needs(sealed);
   sealed->needs(list);
   verify.add_option("--target", words.sealed.targets, "With --sealed: targets in place of the list's")->needs(sealed);
-  verify.add_option("--templates", words.sealed.template_folder, "With --sealed: a folder of templates in place of the built-in ones")
-      ->needs(sealed);
+  verify.add_option("--templates", words.sealed.template_folder, std::string("With --sealed: ") + kTemplatesHelp)->needs(sealed);
   verify.callback(
       [&] { action = [&] { return words.is_sealed ? cache_verify_sealed(words.verify, words.sealed) : cache_verify(words.verify); }; });
 }

@@ -12,8 +12,9 @@ void add_run_paged_kv(CLI::App& run, RunPagedKvOptions& options, Action& action)
       "compared with plain 64-bit code on the CPU. Times are of one launch each, by events (a clock on host).");
   CLI::Option* const input = command->add_option(
       "--input", options.input_file,
-      "A safetensors file: req_to_token [slots, width] I32, requests and lengths [B] I64, optionally starts [B] I64, q [B, s_q, H, 576 or "
-      "512] BF16, kv [V · page_size, d_qk] BF16, the row of each virtual token, page 0 being the sink; page_size (64), layers (1) and "
+      "A safetensors file: req_to_token [slots, width] I32, requests and lengths [B] I64, q [B, s_q, H, 576 or 512] BF16, kv "
+      "[V · page_size, d_qk] BF16, the row of each virtual token, page 0 being the sink, and optionally starts [B] I64; page_size (64), "
+      "layers (1) and "
       "sm_scale "
       "(d_qk^(-1/2)) from its metadata. Without it: generated");
   command->add_option("--output", options.output_file,
@@ -33,7 +34,9 @@ void add_run_paged_kv(CLI::App& run, RunPagedKvOptions& options, Action& action)
   command->add_option("--tile", options.tile, "Tile of the attention kernel, e.g. mma:m16n32s2w4 (default: from the tuning tables)");
   command->add_option("--target", options.target,
                       "auto (a CUDA device if there is one, else host), host, or the target of a device here (default: auto)");
-  command->add_option("--templates", options.template_folder, "A folder of templates in place of the built-in ones");
+  command->add_option("--templates", options.template_folder, kTemplatesHelp);
+  command->add_option("--write-list", options.write_list,
+                      "Write a launch list of what the run prepared to this file: warm --list makes it for other stores and targets");
   command->add_flag("--check", options.check, "Compare with the CPU reference; exit code 1 where something is wrong");
   add_output_options(*command, options.output, true);
   command->callback([&] { action = [&] { return run_paged_kv(options); }; });
@@ -59,7 +62,7 @@ void add_bench_paged_mla(CLI::App& bench, BenchPagedMlaOptions& options, Action&
                       "Requests x tokens of the block table that is timed, or none (default 256x131072 on a GPU)");
   command->add_option("--tile", options.tile, "Tile of the attention kernel (default: from the tuning tables)");
   command->add_option("--target", options.target, "auto, host, or the target of a device here (default: auto)");
-  command->add_option("--templates", options.template_folder, "A folder of templates in place of the built-in ones");
+  command->add_option("--templates", options.template_folder, kTemplatesHelp);
   command
       ->add_option(
           "--launches", options.launches,

@@ -15,6 +15,11 @@ namespace kernwright::tool {
 /// Runs the subcommand that was chosen.
 using Action = std::function<ExitCode()>;
 
+inline constexpr const char* kTemplatesHelp =
+    "A folder of templates that is laid over the built-in ones: templates of your own, or other files in place of built-in ones of the "
+    "same "
+    "path";
+
 void add_output_options(CLI::App& app, OutputOptions& output, bool quiet);
 
 /// run paged-kv

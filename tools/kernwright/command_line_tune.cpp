@@ -31,7 +31,7 @@ void add_common_options(CLI::App& command, TuneWords& words, const std::string& 
   command.add_option("--hang-seconds", words.silence_seconds, "A tile whose step takes longer is killed and marked as hanging")
       ->check(CLI::Range(0.1, 86'400.0))
       ->capture_default_str();
-  command.add_option("--templates", words.template_folder, "A folder of templates in place of the built-in ones");
+  command.add_option("--templates", words.template_folder, kTemplatesHelp);
   add_output_options(command, words.output, true);
 }
 

@@ -147,7 +147,7 @@ Result<> check_writable(std::string_view option, const std::string& file) {
 
 Result<> write_page(const std::string& file, const HtmlPage& page) {
   auto written = FileSystem::posix()->publish(file, as_bytes(page.text()));
-  if (!written) return fail(std::move(written.error()).within("--report " + file));
+  if (!written) return fail(std::move(written.error()).within("writing --report " + file));
   return {};
 }
 

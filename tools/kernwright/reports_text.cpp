@@ -14,16 +14,6 @@ namespace {
 using support::format_bytes;
 using support::format_milliseconds;
 
-std::string cache_text(const PrepareReport& report) {
-  switch (report.cache) {
-    case CacheSource::built: return fmt::format("compiled in {}", format_milliseconds(report.compile_ms));
-    case CacheSource::store: return "hit in the store";
-    case CacheSource::remote: return "fetched from the remote cache";
-    case CacheSource::memory: return "hit in memory";
-  }
-  return {};
-}
-
 std::string check_text(const RunReport& report) {
   const support::SparseMlaCheck& check = *report.check;
   const auto at = [](const support::SparseMlaCheck::Row& row) {
@@ -70,9 +60,9 @@ std::string text_of(const RunReport& report) {
     const PrepareReport& prepared = launch.prepared;
     text += line("launch", fmt::format("{}  {}", prepared.template_name, prepared.specialisation.text()));
     const bool same = prepared.tile_asked == prepared.tile_fitted;
-    text += more(
-        same ? fmt::format("tile {} as asked, {}", prepared.tile_asked.text(), cache_text(prepared))
-             : fmt::format("tile {} asked, {} fitted, {}", prepared.tile_asked.text(), prepared.tile_fitted.text(), cache_text(prepared)));
+    text += more(same ? fmt::format("tile {}, {}", prepared.tile_asked.text(), cache_text(prepared))
+                      : fmt::format("tile {} does not fit, {} does, {}", prepared.tile_asked.text(), prepared.tile_fitted.text(),
+                                    cache_text(prepared)));
     if (!prepared.fit_reason.empty()) {
       text += more(fmt::format("{}{}", prepared.fit_recorded ? "as recorded earlier: " : "because ", prepared.fit_reason));
     }
@@ -103,12 +93,13 @@ std::string text_of(const WarmReport& report) {
   }
   for (const auto& [what, count] : skipped)
     text += fmt::format("skipped  {}{}\n", what, count > 1 ? fmt::format(" ({} kernels)", count) : "");
-  text +=
-      fmt::format("{}\n{} kernels: {} built, {} hit, {} skipped (above the target's limits), {} failed; {} plan tables: {} built, {} hit\n",
-                  report.list, summary.items.size() + summary.not_begun, summary.built, summary.hit, summary.skipped, summary.failed,
-                  summary.plans_built + summary.plans_hit, summary.plans_built, summary.plans_hit);
+  text += fmt::format("{}\n{}: {} built, {} hit, {} skipped (above the target's limits), {} failed; {}: {} built, {} hit\n", report.list,
+                      counted(summary.items.size() + summary.not_begun, "kernel", "kernels"), summary.built, summary.hit, summary.skipped,
+                      summary.failed, counted(summary.plans_built + summary.plans_hit, "plan table", "plan tables"), summary.plans_built,
+                      summary.plans_hit);
   if (report.signal != 0) {
-    text += fmt::format("interrupted: {} kernels were not begun; the same command goes on from here\n", summary.not_begun);
+    text += fmt::format("interrupted: {} not begun; the same command goes on from here\n",
+                        counted(summary.not_begun, "kernel was", "kernels were"));
   }
   text += fmt::format("in {}, {} at once ({}), each core {:.0f}% busy\n", format_milliseconds(summary.seconds * 1000), summary.jobs,
                       report.jobs_reason, report.busy() * 100);

@@ -51,7 +51,7 @@ Result<PagedKvReport> run(const RunPagedKvOptions& options) {
   run_options.check = options.check;
   if (!options.tile.empty()) {
     auto tile = Tile::parse(options.tile);
-    if (!tile) return fail(std::move(tile.error()).within("--tile"));
+    if (!tile) return fail(std::move(tile.error()).within("reading --tile"));
     run_options.tile = std::move(*tile);
   }
   RuntimeOptions of_runtime = runtime_options(options.output);
@@ -87,8 +87,13 @@ Result<PagedKvReport> run(const RunPagedKvOptions& options) {
     progress.step(fmt::format("{} pool", pool_word(kind)));
   }
   if (!options.output_file.empty()) {
-    if (auto written = write_output(options.output_file, report); !written) return fail(std::move(written.error()).within("--output"));
+    if (auto written = write_output(options.output_file, report); !written)
+      return fail(std::move(written.error()).within("writing --output"));
     report.output = options.output_file;
+  }
+  if (!options.write_list.empty()) {
+    if (auto written = runtime->write_launch_list(options.write_list); !written)
+      return fail(std::move(written.error()).within("writing --write-list"));
   }
   return report;
 }

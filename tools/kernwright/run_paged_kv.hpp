@@ -22,9 +22,10 @@ struct RunPagedKvOptions {
   std::optional<std::int64_t> batch, tokens, page_size, layers, heads, query_tokens;  ///< Empty: a default that depends on the device.
   std::optional<std::uint64_t> seed;
   std::string pools = "static,unified";
-  std::string tile;    ///< Of the attention kernel. Empty: from the tuning tables.
-  std::string target;  ///< Empty: KERNWRIGHT_TARGET, else auto.
-  std::string template_folder;
+  std::string tile;             ///< Of the attention kernel. Empty: from the tuning tables.
+  std::string target;           ///< Empty: KERNWRIGHT_TARGET, else auto.
+  std::string template_folder;  ///< Laid over the built-in templates; empty: those alone.
+  std::string write_list;       ///< The file for the launch list of what was prepared; empty: none.
   bool check = false;
 };
 

@@ -1,6 +1,7 @@
 // How a run of the paged KV kernels is shown.
 #include <fmt/format.h>
 
+#include "core/specialised_name.hpp"
 #include "json_document.hpp"
 #include "pool_words.hpp"
 #include "run_paged_kv.hpp"
@@ -15,6 +16,13 @@ std::string step_result(const PagedKvStep& step, bool checked) {
   if (!checked || step.compared == 0) return "-";
   if (step.wrong == 0) return fmt::format("{} right", step.compared);
   return fmt::format("{} of {} WRONG", step.wrong, step.compared);
+}
+
+std::string kernel_text(const PrepareReport& kernel) {
+  std::string text = fmt::format("{}: tile {}, {}", specialised_name(kernel.template_name, kernel.specialisation),
+                                 kernel.tile_fitted.text(), cache_text(kernel));
+  if (!kernel.fit_reason.empty()) text += fmt::format(" ({} does not fit: {})", kernel.tile_asked.text(), kernel.fit_reason);
+  return text;
 }
 
 std::string attention_text(const PagedKvPoolReport& pool) {
@@ -90,6 +98,9 @@ std::string text_of(const PagedKvReport& report) {
     text += table.text();
     for (const PagedKvStep& step : pool.steps) {
       if (!step.first_wrong.empty()) text += more(fmt::format("{}: {}", step.name, step.first_wrong));
+    }
+    for (const PrepareReport& kernel : pool.kernels) {
+      if (kernel.template_name.starts_with("paged_mla/")) text += line("kernel", kernel_text(kernel));
     }
     if (pool.attention) text += attention_text(pool);
     if (report.checked && !pool.same_after_moves) text += more("attention is not the same bits before and after pages moved");

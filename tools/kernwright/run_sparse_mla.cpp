@@ -134,7 +134,7 @@ Result<RunReport> run(const RunSparseMlaOptions& options) {
   op_options.deterministic = options.deterministic;
   if (!options.tile.empty()) {
     Result<Tile> tile = Tile::parse(options.tile);
-    if (!tile) return fail(std::move(tile.error()).within("--tile"));
+    if (!tile) return fail(std::move(tile.error()).within("reading --tile"));
     op_options.tile = std::move(*tile);
   }
 
@@ -200,8 +200,12 @@ Result<RunReport> run(const RunSparseMlaOptions& options) {
   }
   if (!options.output_file.empty()) {
     if (Result<> written = write_output(options, *input, *output, report); !written)
-      return fail(std::move(written.error()).within("--output"));
+      return fail(std::move(written.error()).within("writing --output"));
     report.output = options.output_file;
+  }
+  if (!options.write_list.empty()) {
+    if (auto written = runtime->write_launch_list(options.write_list); !written)
+      return fail(std::move(written.error()).within("writing --write-list"));
   }
   return report;
 }

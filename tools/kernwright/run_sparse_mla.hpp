@@ -23,6 +23,7 @@ struct RunSparseMlaOptions {
   std::string union_word;  ///< Empty: as a recording says, else auto.
   std::string tile;        ///< Empty: as a recording says, else from the tuning tables.
   std::string target;      ///< Empty: KERNWRIGHT_TARGET, else auto.
+  std::string write_list;  ///< The file for the launch list of what was prepared; empty: none.
   bool deterministic = false;
   bool check = false;
 };

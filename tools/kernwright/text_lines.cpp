@@ -5,6 +5,8 @@
 
 #include <ctime>
 
+#include "support/format.hpp"
+
 namespace kernwright::tool {
 
 std::string line(std::string_view label, std::string_view text) {
@@ -17,6 +19,20 @@ std::string more(std::string_view text) {
 
 std::string counted(std::uint64_t count, std::string_view one, std::string_view several) {
   return fmt::format("{} {}", count, count == 1 ? one : several);
+}
+
+std::string registers_text(const PrepareReport& kernel) {
+  return kernel.target.is_host() ? std::string() : fmt::format(", {} registers", kernel.resources.registers);
+}
+
+std::string cache_text(const PrepareReport& kernel) {
+  switch (kernel.cache) {
+    case CacheSource::built: return fmt::format("compiled in {}", support::format_milliseconds(kernel.compile_ms));
+    case CacheSource::store: return "hit in the store";
+    case CacheSource::remote: return "fetched from the remote cache";
+    case CacheSource::memory: return "hit in memory";
+  }
+  return {};
 }
 
 std::string time_text(std::int64_t unix_seconds) {

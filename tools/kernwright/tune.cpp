@@ -27,7 +27,7 @@ Result<std::vector<DeviceInfo>> devices_of(const Runtime& runtime, const TuneWor
   std::vector<DeviceInfo> devices;
   for (const int number : *numbers) {
     auto device = runtime.device(DeviceId::cuda(number));
-    if (!device) return fail(std::move(device.error()).within("--devices"));
+    if (!device) return fail(std::move(device.error()).within("reading --devices"));
     if (!devices.empty() && (devices.front().name != device->name || devices.front().target != device->target)) {
       return fail(ErrorCode::invalid_argument,
                   fmt::format("--devices {}: {} is a {} and {} a {}; one table is for one kind of device", words.devices,

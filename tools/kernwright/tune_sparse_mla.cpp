@@ -63,7 +63,7 @@ Result<std::vector<std::string>> digests_of(const std::vector<std::string>& file
   std::vector<std::string> digests;
   for (const std::string& file : files) {
     const auto content = FileSystem::posix()->read(file, Bytes{std::numeric_limits<std::int64_t>::max()});
-    if (!content) return fail(Error(content.error()).within("--input " + file));
+    if (!content) return fail(Error(content.error()).within("reading --input " + file));
     digests.push_back(content_hash(std::span<const std::byte>(*content)));
   }
   return digests;

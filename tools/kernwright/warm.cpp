@@ -14,6 +14,7 @@
 #include "support/progress.hpp"
 #include "support/warm_text.hpp"
 #include "warm_requests.hpp"
+#include "warm_targets.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -104,6 +105,8 @@ ExitCode warm(const WarmWords& words) {
   if (!runtime) return report_error(runtime.error());
   Result<WarmSelection> selection = select_requests(*runtime, words);
   if (!selection) return report_error(selection.error());
+  if (const Result<> checked = check_targets(*runtime, selection->requests); !checked) return report_error(checked.error());
+  for (const std::string& line : target_notes(*runtime, selection->requests)) note(words.output, line);
   if (!words.write_list.empty()) return write_requests(selection->requests, words.write_list);
   const Result<WarmReport> report = run(*runtime, words, jobs, std::move(*selection));
   if (!report) return report_error(report.error());

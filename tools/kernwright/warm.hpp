@@ -23,7 +23,7 @@ struct WarmWords {
   std::string unions = kDefaultUnions;  ///< Comma-separated: auto, 0, 2, 4, 8, 16.
   std::string targets;                  ///< Comma-separated; empty: KERNWRIGHT_TARGET.
   bool for_device = false;              ///< The present devices in place of targets.
-  std::string template_folder;          ///< In place of the built-in templates; empty: those.
+  std::string template_folder;          ///< Laid over the built-in templates; empty: those alone.
   std::string write_list;               ///< Write the requests to this launch list and compile nothing.
   int jobs = 0;                         ///< 0: what the machine bears.
   bool no_fallbacks = false;

@@ -12,6 +12,7 @@
 #include "support/format.hpp"
 #include "support/number_list.hpp"
 #include "target_choice.hpp"
+#include "warm_targets.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -21,12 +22,6 @@ struct Place {
   Target target = Target::host();
   std::optional<DeviceInfo> device;
 };
-
-std::string target_names() {
-  std::string names = "host";
-  for (const Target& target : Target::all_cuda()) names += ", " + target.name();
-  return names;
-}
 
 Result<std::vector<Place>> parse_targets(const std::string& words) {
   std::vector<Place> places;
@@ -212,7 +207,8 @@ Result<WarmSelection> select_requests(const Runtime& runtime, const WarmWords& w
     selection.description = "launch list " + words.list;
   } else if (!words.template_name.empty()) {
     requests = one_kernel(runtime, words, *places);
-    selection.description = fmt::format("{} ({})", words.template_name, words.specialisation);
+    selection.description =
+        words.specialisation.empty() ? words.template_name : fmt::format("{} ({})", words.template_name, words.specialisation);
   } else {
     requests = sparse_mla_requests(runtime, words, *places);
     const bool is_default = words.heads == kDefaultHeads && words.unions == kDefaultUnions;
@@ -221,11 +217,11 @@ Result<WarmSelection> select_requests(const Runtime& runtime, const WarmWords& w
   }
   if (!requests) return fail(std::move(requests.error()));
   for (const WarmRequest& request : *requests) {
-    // A folder of templates need not have those that the words ask for.
+    // A template of the folder may take less than the built-in one whose name it has.
     Result<Specialised> specialised = specialise(runtime.state(), request.template_name, request.specialisation);
     if (specialised) continue;
     const bool own_folder = !words.template_folder.empty();
-    return fail(own_folder ? std::move(specialised.error()).within("--templates " + words.template_folder)
+    return fail(own_folder ? std::move(specialised.error()).within("reading --templates " + words.template_folder)
                            : std::move(specialised.error()));
   }
   selection.requests = std::move(*requests);

@@ -129,7 +129,7 @@ typedef struct kw_runtime_options {
   int32_t compiles_at_once;
   uint64_t store_limit;        /* Bytes that the writable store may take; UINT64_MAX: any. */
   const char* compiler;        /* Which of the compilers that stores list counts where none is used. */
-  const char* template_folder; /* Replaces the built-in templates. */
+  const char* template_folder; /* Is laid over the built-in templates: own ones, or others of the same names. */
   const char* tuning_folder;   /* Tables read before the built-in ones. */
   const char* cuda_driver;     /* libcuda.so.1. */
   const char* nvrtc;           /* libnvrtc.so. */

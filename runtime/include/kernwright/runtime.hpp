@@ -65,10 +65,12 @@ struct RuntimeOptions {
   /// KERNWRIGHT_COMPILER, else all, the newest first.
   std::optional<std::string> compiler;
   double lock_wait_limit_seconds = 130;  ///< How long one process waits for another's build of the same key before it builds as well.
-  std::optional<std::filesystem::path> template_folder;  ///< Replaces the embedded templates by a folder laid out like kernel_templates/.
-  std::optional<std::filesystem::path> tuning_folder;    ///< Tables read before the embedded ones. Else KERNWRIGHT_TUNING_DIR.
-  std::optional<std::filesystem::path> cuda_driver;      ///< libcuda.so.1. Else KERNWRIGHT_CUDA_DRIVER, else the loader's path.
-  std::optional<std::filesystem::path> nvrtc;            ///< libnvrtc.so. Else KERNWRIGHT_NVRTC, else searched for.
+  /// A folder laid out like kernel_templates/ that is laid over the embedded templates: its files stand in place of embedded ones of the
+  /// same path, a template of it in place of the embedded one of the same name; everything else stays as it is.
+  std::optional<std::filesystem::path> template_folder;
+  std::optional<std::filesystem::path> tuning_folder;       ///< Tables read before the embedded ones. Else KERNWRIGHT_TUNING_DIR.
+  std::optional<std::filesystem::path> cuda_driver;         ///< libcuda.so.1. Else KERNWRIGHT_CUDA_DRIVER, else the loader's path.
+  std::optional<std::filesystem::path> nvrtc;               ///< libnvrtc.so. Else KERNWRIGHT_NVRTC, else searched for.
   std::vector<std::filesystem::path> nvrtc_search_folders;  ///< Folders looked in before the usual places.
   std::optional<Bytes> shared_memory_limit;  ///< Lowers every device's opt-in limit: proves tiles of smaller devices on larger ones.
   /// One NVRTC compile is cancelled after it, where NVRTC has nvrtcSetFlowCallback (CUDA 12.8); an older one compiles without a limit.

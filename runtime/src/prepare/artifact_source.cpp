@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/specialised_name.hpp"
 #include "elf/elf_reader.hpp"
 #include "key/key.hpp"
 #include "prepare/boundary.hpp"
@@ -13,8 +14,8 @@ namespace {
 
 /// "compiling sparse_mla/prefill (heads=8 …) for sm_90a"
 std::string build_step(const BuildRequest& request) {
-  return fmt::format("compiling {}{} ({}) for {}", request.kind == ArtifactKind::kernel ? "" : "the plans of ", request.template_name,
-                     request.specialisation.text(), request.target.name());
+  return fmt::format("compiling {}{} for {}", request.kind == ArtifactKind::kernel ? "" : "the plans of ",
+                     specialised_name(request.template_name, request.specialisation), request.target.name());
 }
 
 }  // namespace

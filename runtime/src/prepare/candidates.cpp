@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/specialised_name.hpp"
+
 namespace kernwright {
 namespace {
 
@@ -85,11 +87,12 @@ Result<std::vector<Candidate>> legal_candidates(const PlanTable& table, const Ma
   if (asked && (candidates.empty() || candidates.front().tile != *asked)) {
     const bool offered = !tiles.empty() && tiles.front() == *asked;
     return fail(offered ? ErrorCode::invalid_argument : ErrorCode::unsupported,
-                fmt::format("tile {} is not legal for {} ({}){}; legal tiles of the fall-back order are: {}", asked->text(), manifest.name,
-                            specialisation.text(), offered ? "" : fmt::format(" on target {}", target.name()), tile_list(candidates)));
+                fmt::format("tile {} is not legal for {}{}; legal tiles of the fall-back order are: {}", asked->text(),
+                            specialised_name(manifest.name, specialisation), offered ? "" : fmt::format(" on target {}", target.name()),
+                            tile_list(candidates)));
   }
   if (candidates.empty()) {
-    return fail(ErrorCode::unsupported, fmt::format("no tile of template {} is legal for {}", manifest.name, specialisation.text()));
+    return fail(ErrorCode::unsupported, fmt::format("no tile of template {} is legal", specialised_name(manifest.name, specialisation)));
   }
   return candidates;
 }

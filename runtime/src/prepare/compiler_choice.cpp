@@ -76,8 +76,9 @@ Result<CompilerChoice::Choice> CompilerChoice::choose(Compiler& compiler) {
   for (const auto& folder : stores_->folders()) folders.push_back(folder.string());
   return fail(
       ErrorCode::sealed_miss,
-      fmt::format("sealed, and no store lists a compiler of the kind {}, so none has a kernel made by one; looked in: {}. Warm a store or "
-                  "unpack a bundle, and name it in KERNWRIGHT_CACHE_STORES or KERNWRIGHT_CACHE_DIR",
+      fmt::format("sealed, and no store lists a compiler of the kind {}, so none has a kernel made by one; looked in: {}. Where a "
+                  "compiler is, kernwright warm makes a store (--list with the launches, which Runtime::write_launch_list writes), and "
+                  "kernwright cache pack a bundle of it; name the store in KERNWRIGHT_CACHE_STORES or KERNWRIGHT_CACHE_DIR",
                   compiler.family(), folders.empty() ? "no store at all" : fmt::format("{}", fmt::join(folders, ", "))));
 }
 

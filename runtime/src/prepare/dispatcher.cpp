@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/specialised_name.hpp"
 #include "prepare/candidates.hpp"
 #include "prepare/fit_record.hpp"
 #include "prepare/kernel_state.hpp"
@@ -54,8 +55,9 @@ Result<std::vector<Candidate>> ordered_candidates(Attempt& attempt) {
     if (candidates.error().code != ErrorCode::invalid_argument && candidates.error().code != ErrorCode::unsupported) return candidates;
     attempt.state.warn_once(fmt::format("tuning table {} names a tile that is ignored: {}", match->source, candidates.error().text()));
   } else {
-    attempt.state.logger(LogLevel::info, fmt::format("no tuned tile for {} ({}) on {} ({}): running the default", name,
-                                                     attempt.specialisation.text(), attempt.device.name, attempt.device.target.name()));
+    attempt.state.logger(LogLevel::info,
+                         fmt::format("no tuned tile for {} on {} ({}): running the default", specialised_name(name, attempt.specialisation),
+                                     attempt.device.name, attempt.device.target.name()));
   }
   // The interpreter's speed is nobody's measure, so nothing is missing there.
   if (!attempt.device.target.is_host() && (!match || !match->measured)) {
@@ -182,7 +184,7 @@ Result<Kernel> step_down(Attempt& attempt, const std::vector<Candidate>& candida
     passed_over(tile, loaded.error());
   }
   return fail(ErrorCode::does_not_fit,
-              fmt::format("no tile of {} ({}) fits {} ({}): {}", attempt.definition->manifest.name, attempt.specialisation.text(),
+              fmt::format("no tile of {} fits {} ({}): {}", specialised_name(attempt.definition->manifest.name, attempt.specialisation),
                           attempt.device.name, attempt.device.target.name(), reasons));
 }
 
@@ -190,7 +192,7 @@ Result<Kernel> step_down(Attempt& attempt, const std::vector<Candidate>& candida
 
 Result<Kernel> prepare_kernel(Runtime::State& state, const PrepareRequest& request) {
   const std::string step =
-      fmt::format("preparing {} ({}) on {}", request.template_name, request.specialisation.text(), to_string(request.device));
+      fmt::format("preparing {} on {}", specialised_name(request.template_name, request.specialisation), to_string(request.device));
   auto attempt = begin(state, request);
   if (!attempt) return fail(std::move(attempt.error()).within(step));
   auto candidates = ordered_candidates(*attempt);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/specialised_name.hpp"
 #include "prepare/kernel_state.hpp"
 
 namespace kernwright {
@@ -17,9 +18,9 @@ bool legal(const Grid& grid) noexcept {
 
 std::string describe(const Kernel::State& state, const Grid& grid) {
   const PrepareReport& report = state.report;
-  return fmt::format("launching {} ({}) {} on {}, grid {} x {} x {}, {} threads, {} bytes of dynamic shared memory", report.template_name,
-                     report.specialisation.text(), report.tile_fitted.text(), to_string(report.device), grid.x, grid.y, grid.z,
-                     state.plan.threads, state.plan.dynamic_shared);
+  return fmt::format("launching {} {} on {}, grid {} x {} x {}, {} threads, {} bytes of dynamic shared memory",
+                     specialised_name(report.template_name, report.specialisation), report.tile_fitted.text(), to_string(report.device),
+                     grid.x, grid.y, grid.z, state.plan.threads, state.plan.dynamic_shared);
 }
 
 Error refused_arguments(const Kernel::State& state, const Grid& grid, std::size_t params_bytes) {

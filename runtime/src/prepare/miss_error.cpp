@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "key/key.hpp"
+#include "templates/embedded_file.hpp"
 
 namespace kernwright {
 namespace {
@@ -14,12 +15,20 @@ std::string compiler_text(const CompilerIdentity& compiler) {
   return fmt::format("{} {}", compiler.name, compiler.version.substr(0, compiler.version.find('\n')));
 }
 
+bool is_built_in(const std::string& template_name) {
+  const auto files = embedded_kernel_templates();
+  return std::ranges::any_of(files, [manifest = template_name + ".toml"](const EmbeddedFile& file) { return file.name == manifest; });
+}
+
 std::string warm_command(const BuildRequest& request, const std::optional<Tile>& asked) {
-  std::string command = fmt::format("kernwright warm --template {} --specialisation \"{}\" --target {}", request.template_name,
-                                    request.specialisation.text(), request.target.name());
+  std::string command = fmt::format("kernwright warm --template {}", request.template_name);
+  if (const std::string constants = request.specialisation.text(); !constants.empty())
+    command += fmt::format(" --specialisation \"{}\"", constants);
+  command += fmt::format(" --target {}", request.target.name());
   // A kernel's tile is said even where it is the default: the tables of the machine that warms may differ.
   const bool is_kernel = request.kind == ArtifactKind::kernel;
   if (is_kernel || asked) command += fmt::format(" --tile {}", is_kernel ? request.tiles.front().text() : asked->text());
+  if (!is_built_in(request.template_name)) command += " --templates FOLDER (the folder that the template's files lie in)";
   return command;
 }
 

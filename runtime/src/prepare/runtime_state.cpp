@@ -89,7 +89,11 @@ Result<std::shared_ptr<TemplateSet>> Runtime::State::templates() {
     if (!options.template_folder) return template_set_of(embedded_template_tree());
     auto tree = template_tree_in_folder(*options.template_folder, *files);
     if (!tree) return fail(std::move(tree.error()));
-    return template_set_of(*tree);
+    auto set = template_set_of(embedded_template_tree(), *tree);
+    if (!set)
+      return fail(std::move(set.error())
+                      .within("laying the template folder " + options.template_folder->string() + " over the built-in templates"));
+    return set;
   });
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/specialised_name.hpp"
 #include "platform/compile_jobs.hpp"
 #include "prepare/boundary.hpp"
 #include "prepare/dispatcher.hpp"
@@ -211,7 +212,7 @@ class Warming {
       });
       if (!part.planned || !none) continue;
       part.error = Error{ErrorCode::does_not_fit,
-                         fmt::format("no tile of {} ({}) fits {}: {}", part.blank.template_name, part.blank.specialisation.text(),
+                         fmt::format("no tile of {} fits {}: {}", specialised_name(part.blank.template_name, part.blank.specialisation),
                                      part.task->limits.owner, reasons),
                          {}};
     }

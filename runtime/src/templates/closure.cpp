@@ -61,7 +61,9 @@ Result<std::vector<Include>> includes_of(const std::string& name, std::string_vi
 
 Result<std::vector<SourceFile>> resolve_closure(const FileMap& files, const std::string& main) {
   const auto root = files.find(main);
-  if (root == files.end()) return fail(ErrorCode::not_found, fmt::format("source '{}' is not among the template's files", main));
+  if (root == files.end())
+    return fail(ErrorCode::not_found,
+                fmt::format("source '{}' is not among the template's files; names are paths from the tree's root", main));
 
   std::map<std::string, const std::string*> reached;
   std::vector<const FileMap::value_type*> pending{&*root};

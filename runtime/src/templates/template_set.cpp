@@ -73,7 +73,9 @@ Result<std::shared_ptr<const TemplateDefinition>> TemplateSet::find(std::string_
   }
   std::string known;
   for (const std::string& other : names()) known += (known.empty() ? "" : ", ") + other;
-  return fail(ErrorCode::not_found, fmt::format("no template is named '{}'; known are: {}", name, known));
+  return fail(ErrorCode::not_found, fmt::format("no template is named '{}'; known are: {}; one of your own is known once it is registered "
+                                                "(register_template) or lies in the template folder (template_folder, --templates FOLDER)",
+                                                name, known));
 }
 
 std::vector<std::string> TemplateSet::names() const {

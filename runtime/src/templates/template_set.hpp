@@ -46,11 +46,13 @@ class TemplateSet {
   std::map<std::string, std::shared_ptr<const TemplateDefinition>, std::less<>> templates_;
 };
 
-/// The tree compiled into the library, or a folder laid out like kernel_templates/.
+/// The tree compiled into the library, or a folder laid out like kernel_templates/. A folder without a single template file is an error:
+/// it is the wrong one.
 FileMap embedded_template_tree();
 Result<FileMap> template_tree_in_folder(const std::filesystem::path& folder, FileSystem& files);
-/// A set with the tree's common/ as library files and one template for each manifest (*.toml) in it.
-Result<std::shared_ptr<TemplateSet>> template_set_of(const FileMap& tree);
+/// A set with the tree's common/ as library files and one template for each manifest (*.toml) in it. A file of `overlay` stands in place of
+/// the tree's of the same name, and a template of `overlay` in place of the tree's, wherever its manifest lies.
+Result<std::shared_ptr<TemplateSet>> template_set_of(const FileMap& tree, const FileMap& overlay = {});
 
 /// The request that compiles one tile, or the plans of several (see ArtifactKind).
 Result<BuildRequest> kernel_request(const TemplateDefinition& definition, const Specialisation& specialisation, const Tile& tile,

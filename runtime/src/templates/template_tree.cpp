@@ -1,5 +1,7 @@
-// Where templates come from: the tree compiled into the library, or a folder.
+// Where templates come from: the tree compiled into the library, and a folder that is laid over it.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "templates/embedded_file.hpp"
 #include "templates/template_set.hpp"
@@ -10,8 +12,12 @@ namespace {
 constexpr Bytes kLargestTemplateFile = mebibytes(4);
 constexpr int kDeepestFolder = 8;
 
+bool is_manifest(std::string_view name) {
+  return name.ends_with(".toml");
+}
+
 bool is_template_file(std::string_view name) {
-  return name.ends_with(".cu") || name.ends_with(".cuh") || name.ends_with(".toml");
+  return name.ends_with(".cu") || name.ends_with(".cuh") || is_manifest(name);
 }
 
 Result<> read_folder(const std::filesystem::path& folder, const std::string& prefix, int depth, FileSystem& files, FileMap& tree) {
@@ -49,23 +55,42 @@ Result<FileMap> template_tree_in_folder(const std::filesystem::path& folder, Fil
   if (!status->folder) return fail(ErrorCode::invalid_argument, fmt::format("template folder {} is not a folder", folder.string()));
   FileMap tree;
   if (auto read = read_folder(folder, "", 0, files, tree); !read) return fail(std::move(read.error()).within(step));
+  if (tree.empty()) {
+    return fail(ErrorCode::invalid_argument, fmt::format("template folder {} holds no template file (.toml, .cu, .cuh); name the one that "
+                                                         "their paths begin in, so that FOLDER/my_engine/scale.toml is a manifest",
+                                                         folder.string()));
+  }
   return tree;
 }
 
-Result<std::shared_ptr<TemplateSet>> template_set_of(const FileMap& tree) {
+Result<std::shared_ptr<TemplateSet>> template_set_of(const FileMap& tree, const FileMap& overlay) {
+  FileMap all = overlay;
+  all.insert(tree.begin(), tree.end());
   FileMap library_files;
-  for (const auto& [name, content] : tree) {
-    if (name.starts_with("common/") && !name.ends_with(".toml")) library_files.emplace(name, content);
+  TemplateSource source;
+  for (const auto& [name, content] : all) {
+    if (is_manifest(name)) continue;
+    source.files.push_back({name, content});
+    if (name.starts_with("common/")) library_files.emplace(name, content);
   }
   auto set = std::make_shared<TemplateSet>(std::move(library_files));
+  const auto add = [&](const std::string& name, const std::string& manifest) -> Result<> {
+    source.manifest = manifest;
+    auto added = set->add(source);
+    return added ? added : Result<>(fail(std::move(added.error()).within(name)));
+  };
+  for (const auto& [name, content] : overlay) {
+    if (!is_manifest(name)) continue;
+    if (auto added = add(name, content); !added) return fail(std::move(added.error()));
+  }
+  const std::vector<std::string> replaced = set->names();
   for (const auto& [name, content] : tree) {
-    if (!name.ends_with(".toml")) continue;
-    TemplateSource source;
-    source.manifest = content;
-    for (const auto& [other, text] : tree) {
-      if (!other.ends_with(".toml")) source.files.push_back({other, text});
+    if (!is_manifest(name) || overlay.contains(name)) continue;
+    if (!replaced.empty()) {
+      const auto manifest = parse_manifest(content, name);
+      if (manifest && std::ranges::find(replaced, manifest->name) != replaced.end()) continue;
     }
-    if (auto added = set->add(source); !added) return fail(std::move(added.error()).within(name));
+    if (auto added = add(name, content); !added) return fail(std::move(added.error()));
   }
   return set;
 }

@@ -110,6 +110,7 @@ TEST_CASE("sealed: a warm store serves a process without a compiler, step-down a
   const std::string& text = miss.error().message;
   CHECK_MESSAGE(holds(text, "kernwright warm --template test/scale --specialisation \"factor=3\" --target host --tile plain:m1n40s1w2"),
                 text);
+  CHECK_MESSAGE(holds(text, "--templates FOLDER"), text);  // not one of the built-in templates
   CHECK_MESSAGE(holds(text, (folder.path() / "baked").string()), text);
   CHECK(runtime.counters().sealed_misses >= 1);
   CHECK(runtime.counters().compiles == 0);

@@ -10,13 +10,11 @@
 
 namespace kernwright::tests {
 
-/// Copies the templates to FOLDER/templates, replaces the one place of `file` that says `from`, and answers the copy's folder.
+/// A folder that holds `file` alone, to be laid over the built-in templates, where its one place that says `from` says `to`.
 inline std::filesystem::path edited_templates(const std::filesystem::path& folder, const std::string& file, const std::string& from,
                                               const std::string& to) {
-  auto templates = folder / "templates";
-  std::filesystem::copy(std::filesystem::path(KERNWRIGHT_SOURCE_FOLDER) / "kernel_templates", templates,
-                        std::filesystem::copy_options::recursive);
-  std::string text = read_file(templates / file);
+  const auto templates = folder / "templates";
+  std::string text = read_file(std::filesystem::path(KERNWRIGHT_SOURCE_FOLDER) / "kernel_templates" / file);
   const std::size_t place = text.find(from);
   REQUIRE_MESSAGE(place != std::string::npos, file);
   REQUIRE_MESSAGE(text.find(from, place + 1) == std::string::npos, file);

@@ -115,6 +115,33 @@ TEST_CASE("run paged-kv: without --check nothing is compared, and people read th
   CHECK_CONTAINS(text.err, "run paged-kv: 3/3");
 }
 
+TEST_CASE("run paged-kv: the launch list that it writes warms a store from which it runs sealed") {
+  const TemporaryFolder folder;
+  const std::string list = (folder.path() / "paged.toml").string();
+  const Words run = kRun + Words{"--heads", "5", "--tokens", "40", "--check", "--quiet"};
+  REQUIRE(kernwright_program(run + Words{"--write-list", list}).exit_code == 0);
+  const std::string text = read_file(list);
+  for (const char* name : {"paged_mla/decode", "paged_mla/combine", "paged_kv/block_table", "paged_kv/update_tables"})
+    CHECK_CONTAINS(text, name);
+  const ChildOptions warmed = in_store(folder.path() / "warmed");
+  const ChildResult filled = kernwright_program({"warm", "--list", list, "--no-fallbacks", "--quiet"}, warmed);
+  REQUIRE_MESSAGE(filled.exit_code == 0, filled.err << filled.out);
+  ChildOptions sealed = warmed;
+  sealed.environment.insert_or_assign("KERNWRIGHT_SEALED", "1");
+  sealed.environment.insert_or_assign("CXX", "/no/such/compiler");
+  const ChildResult served = kernwright_program(run, sealed);
+  CHECK_MESSAGE(served.exit_code == 0, served.err);
+  CHECK_CONTAINS(served.out, "kernel     paged_mla/decode (heads=5 ");
+  CHECK_CONTAINS(served.out, ", hit in the store\n");
+  // An empty store cannot say which compiler's entries it lacks: the error says how one is filled.
+  sealed.environment.insert_or_assign("KERNWRIGHT_CACHE_DIR", (folder.path() / "empty").string());
+  const ChildResult missed = kernwright_program(run, sealed);
+  CHECK(missed.exit_code == 3);
+  for (const char* part : {"sealed_miss", "no store lists a compiler", "kernwright warm", "--list", "write_launch_list"})
+    CHECK_CONTAINS(missed.err, part);
+  CHECK(kernwright_program(run + Words{"--write-list", "/nonexistent/folder/list.toml"}).exit_code == 2);
+}
+
 TEST_CASE("run paged-kv: a fault planted in each kernel is exit code 1, and the step that saw it is named") {
   struct Fault {
     const char *file, *from, *to, *step;

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 ChildOptions sealed_in(const fs::path& read_only, const fs::path& writable) {
   ChildOptions options = in_store(writable);
   options.environment["KERNWRIGHT_CACHE_STORES"] = read_only.string();
-  options.environment.insert_or_assign("KERNWRIGHT_SEALED", "1");
+  options.environment.insert_or_assign("KERNWRIGHT_SEALED", std::string(1, '1'));
   options.environment.insert_or_assign("CXX", "/no/such/compiler");
   options.environment.insert_or_assign("KERNWRIGHT_NVRTC", "/no/such/libnvrtc.so");
   return options;
@@ -89,6 +89,7 @@ group_size = 4
   const ChildResult missed = kernwright_program(other, sealed_in(served, writable));
   CHECK(missed.exit_code == 3);
   CHECK_CONTAINS(missed.err, "kernwright warm --template sparse_mla/prefill --specialisation \"heads=3");
+  CHECK_FALSE(contains(missed.err, "--templates"));
   // One entry less, and verify says which.
   for (const auto& entry : fs::recursive_directory_iterator(served / "entries")) {
     if (entry.is_regular_file() && entry.file_size() > 4096) {

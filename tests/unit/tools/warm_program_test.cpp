@@ -16,9 +16,6 @@ namespace {
 /// A folder of templates with test/scale in it, which NVRTC compiles in some milliseconds: with fall-backs a factor is a plan table and
 /// three kernels. Its kernel refuses to compile for factor 13 and the tile of 40 KiB.
 void write_scale_templates(const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
-  std::filesystem::copy(std::filesystem::path(KERNWRIGHT_SOURCE_FOLDER) / "kernel_templates" / "common", folder / "common",
-                        std::filesystem::copy_options::recursive);
   TemplateSource source = cases::scale_template();
   write_file(folder / "test" / "scale.toml", source.manifest);
   for (TemplateSource::File& file : source.files) {
@@ -248,6 +245,35 @@ TEST_CASE("command line: warm's words that are off are refused with what is lega
   refused({"--target", "host", "--heads", "8,129"}, {"'129' is out of range"});
   refused({"--target", "host", "--heads", ""}, {"--heads"});
   refused({"--target", "host", "--templates", "/nonexistent/templates"}, {"/nonexistent/templates"});
+}
+
+TEST_CASE("command line: warm for a target that there is not is off words, said once with what is legal") {
+  const Workshop shop;
+  for (const std::string target : {"sm_91a", "sm_80a"}) {  // the number, and the suffix
+    const ChildResult result = shop.warm({"--target", "sm_90a," + target});
+    if (without_nvrtc(result)) return;
+    CHECK_MESSAGE(result.exit_code == 2, result.err);
+    CHECK(result.out.empty());
+    CHECK(std::ranges::count(result.err, '\n') == 1);
+    CHECK_CONTAINS(result.err, "'" + target + "' is no target");
+    CHECK_CONTAINS(result.err, "legal are host, sm_80, sm_86, sm_89, sm_90a,");
+  }
+  CHECK(shop.entries() == 0);
+}
+
+TEST_CASE("command line: warm for a target that no device asks for says which one they do") {
+  const Workshop shop;
+  const std::vector<std::string> prefill{"warm", "--heads", "8", "--union", "0", "--write-list", "-", "--target"};
+  const ChildResult plain = kernwright_program(prefill + std::vector<std::string>{"sm_90,sm_90a,sm_80"}, shop.options);
+  CHECK(plain.exit_code == 0);
+  CHECK_CONTAINS(plain.err,
+                 "note: no device finds what is warmed for sm_90: those of compute capability 9.0 ask for sm_90a, which has variants that "
+                 "sm_90 lacks: wgmma");
+  CHECK(std::ranges::count(plain.err, '\n') == 1);
+  CHECK(kernwright_program(prefill + std::vector<std::string>{"sm_90", "--quiet"}, shop.options).err.empty());
+  // A template without variants of its own for the other target.
+  const ChildResult same = shop.warm({"--target", "sm_100f", "--write-list", "-"});
+  CHECK_CONTAINS(same.err, "those of compute capability 10.0 ask for sm_100a\n");
 }
 
 TEST_CASE("command line: warm --for-device asks the driver for targets and limits") {

@@ -31,7 +31,8 @@ std::string request_name(const BuildRequest& request) {
   for (const Tile& tile : request.tiles) {
     if (request.kind == ArtifactKind::kernel) tiles += fmt::format(" {}", tile.text());
   }
-  return fmt::format("{} [{}]{}{} for {}", request.template_name, request.specialisation.text(), tiles,
+  const std::string constants = request.specialisation.text();
+  return fmt::format("{}{}{}{} for {}", request.template_name, constants.empty() ? "" : " [" + constants + "]", tiles,
                      request.kind == ArtifactKind::plans ? " (plans)" : "", request.target.name());
 }
 
