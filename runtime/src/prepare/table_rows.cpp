@@ -1,0 +1,65 @@
+#include "prepare/table_rows.hpp"
+
+#include <fmt/format.h>
+
+#include "tuning/row_check.hpp"
+#include "tuning/search_command.hpp"
+
+namespace kernwright {
+
+void warn_of_unmatched_rows(Runtime::State& state, const TuningTables& tables, const Manifest& manifest) {
+  const auto check = [&](const std::string& table, const auto& rows) {
+    for (const auto& row : rows) {
+      if (row.template_name != manifest.name) continue;
+      if (const std::string problem = unmatched_problem(row, manifest); !problem.empty()) {
+        state.warn_once(fmt::format("tuning table {} has a row for {} that matches nothing: {}", table, manifest.name, problem));
+      }
+    }
+  };
+  for (const TuningTable& table : tables.all()) {
+    check(table.name, table.tiles);
+    check(table.name, table.preferences);
+  }
+}
+
+TileMatches table_rows(Runtime::State& state, const TuningTables& tables, const TemplateDefinition& definition,
+                       const Specialisation& specialisation, const DeviceInfo& device) {
+  warn_of_unmatched_rows(state, tables, definition.manifest);
+  return tables.tiles({definition.manifest.name, specialisation, device, definition.digest});
+}
+
+void warn_of_stale_rows(Runtime::State& state, const TuningTables& tables, std::string_view table, const TemplateDefinition& definition) {
+  const std::string& name = definition.manifest.name;
+  const TuningTables::RowCount rows = tables.count(table, name, definition.digest);
+  const std::string_view command = search_command(name);
+  state.warn_once(
+      fmt::format("tuning table {} holds for other sources of {} than these: {} of its {} {} for it {} passed over; measure "
+                  "anew{}, or take {} out",
+                  table, name, rows.stale, rows.rows, rows.rows == 1 ? "row" : "rows", rows.stale == 1 ? "is" : "are",
+                  command.empty() ? "" : fmt::format(" ({})", command), rows.stale == 1 ? "it" : "them"));
+}
+
+void warn_of_illegal_tile(Runtime::State& state, const TuningTables::Match<TuningRow>& match, const Error& error) {
+  const std::string subject = fmt::format("illegal tile\n{}\n{}\n{}", match.table, match.row.template_name, match.row.tile.text());
+  state.warn_once(subject, fmt::format("tuning table {} names a tile for {} that is passed over: {}", match.source(),
+                                       match.row.template_name, error.text()));
+}
+
+void tell_of_default_tile(Runtime::State& state, const TuningTables& tables, const TemplateDefinition& definition,
+                          const Specialisation& specialisation, const DeviceInfo& device) {
+  const std::string& name = definition.manifest.name;
+  const std::string fact = fmt::format("no tuning table has a tile of {} for {} on {} ({}): a default tile runs", name,
+                                       specialisation.text(), device.name, device.target.name());
+  // The interpreter's speed is nobody's measure, so nothing is missing there. Of a template that nobody ever measured nothing can be done.
+  if (!device.target.is_host() && tables.has_measured_tile(name)) {
+    const std::string_view command = search_command(name);
+    const std::string remedy = command.empty()
+                                   ? "a row in a table of KERNWRIGHT_TUNING_DIR chooses another"
+                                   : fmt::format("`{}` measures tiles here and writes a table for KERNWRIGHT_TUNING_DIR", command);
+    const std::string subject = fmt::format("default tile\n{}\n{}", name, device.name);
+    if (state.warn_once(subject, fmt::format("{}; {}", fact, remedy))) return;
+  }
+  state.logger(LogLevel::info, fact);
+}
+
+}  // namespace kernwright
