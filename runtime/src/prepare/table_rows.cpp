@@ -32,11 +32,11 @@ void warn_of_stale_rows(Runtime::State& state, const TuningTables& tables, std::
   const std::string& name = definition.manifest.name;
   const TuningTables::RowCount rows = tables.count(table, name, definition.digest);
   const std::string_view command = search_command(name);
-  state.warn_once(
-      fmt::format("tuning table {} holds for other sources of {} than these: {} of its {} {} for it {} passed over; measure "
-                  "anew{}, or take {} out",
-                  table, name, rows.stale, rows.rows, rows.rows == 1 ? "row" : "rows", rows.stale == 1 ? "is" : "are",
-                  command.empty() ? "" : fmt::format(" ({})", command), rows.stale == 1 ? "it" : "them"));
+  const bool one = rows.stale == 1;
+  state.warn_once(fmt::format(
+      "tuning table {} holds for other sources of {} than these, and {} of {} rows for it {} passed over; measure "
+      "anew{}, or delete {}",
+      table, name, rows.stale, rows.rows, one ? "is" : "are", command.empty() ? "" : fmt::format(" ({})", command), one ? "it" : "them"));
 }
 
 void warn_of_illegal_tile(Runtime::State& state, const TuningTables::Match<TuningRow>& match, const Error& error) {

@@ -118,8 +118,8 @@ TEST_CASE("table rows: of a table for other sources one warning a template speak
   REQUIRE(tuned.warnings().size() == 1);
   CHECK(tuned.warnings()[0] ==
         "tuning table " + tuned.file() +
-            " holds for other sources of test/scale than these: 3 of its 4 rows for it are passed over; measure anew, "
-            "or take them out");
+            " holds for other sources of test/scale than these, and 3 of 4 rows for it are passed over; measure anew, or delete "
+            "them");
 }
 
 TEST_CASE("table rows: a row that can match nothing is named when its template is looked up, and once") {
