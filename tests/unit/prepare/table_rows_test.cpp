@@ -11,6 +11,7 @@
 #include "fixtures/temporary_folder.hpp"
 #include "prepare/options.hpp"
 #include "prepare/runtime_state.hpp"
+#include "prepare/table_rows.hpp"
 #include "tuning/search_command.hpp"
 #include "unit/prepare/watched_backend.hpp"
 
@@ -101,6 +102,16 @@ TEST_CASE("table rows: where a row's tile is not legal the next row that matches
   CHECK(other.warmed(1) == std::vector<std::string>{"plain:m1n40s1w2"});
   REQUIRE(other.warnings().size() == 1);
   CHECK(holds(other.warnings()[0], "plain:m1n41s1w1"));
+
+  // The same where the words differ, as they do for a tile that is legal for some specialisations.
+  Tuned several("");
+  const TuningTables::Match<TuningRow> match{
+      {"test/scale", {}, "host", "", "", *Tile::parse("plain:m1n1s1w1"), ""}, "a.toml", Closeness::target};
+  for (const char* words : {"not legal for factor=1", "not legal for factor=2"}) {
+    warn_of_illegal_tile(several.state(), match, Error{ErrorCode::invalid_argument, words, {}});
+  }
+  REQUIRE(several.warnings().size() == 1);
+  CHECK(holds(several.warnings()[0], "tuning table a.toml (target) names a tile for test/scale that is passed over"));
 
   Tuned none(row("plain:m1n41s1w1", "", "host"));
   CHECK(none.tile(1) == "plain:m1n1024s1w1");
