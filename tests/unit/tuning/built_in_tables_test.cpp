@@ -98,7 +98,7 @@ TuningTable parsed(const NamedText& text) {
   return *table;
 }
 
-/// A right table of two rows for each of two templates, whatever ships: its digests are those of the sources as they are.
+/// A table that is right, whatever ships: its digests are those of the sources as they are.
 TuningTable right_table(const Judge& judge) {
   constexpr std::string_view kRows = R"(format = 1
 [[tile]]
