@@ -67,6 +67,15 @@ class CudaArrays(unittest.TestCase):
         _prefill.sparse_mla_prefill(arrays["q"], arrays["kv"], arrays["indices"], 0.04, out=arrays["out"], runtime=self.runtime, **words)
         return arrays
 
+    def test_a_start_warns_of_what_a_user_can_measure_and_of_nothing_else(self) -> None:
+        # The driver's device has another name than the one that the built-in tables were measured on.
+        with self.assertLogs("kernwright", "WARNING") as said:
+            runtime = kernwright.Runtime(cuda_driver=DRIVER)
+            kernwright.SparseMlaPrefill(8, device="cuda:0", max_topk=64, union=4, runtime=runtime)
+        self.assertEqual(len(said.output), 1, said.output)
+        for part in ("sparse_mla/prefill", "heads=8", "Fake H200", "`kernwright tune sparse-mla`"):
+            self.assertIn(part, said.output[0])
+
     def test_launches_on_the_default_stream(self) -> None:
         self.assertEqual(self.runtime.cuda_device_count(), 1)
         self.assertEqual(self.runtime.device("cuda:0")["target"], "sm_90a")

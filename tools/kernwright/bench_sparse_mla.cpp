@@ -12,6 +12,7 @@
 #include "bench_json.hpp"
 #include "json_file.hpp"
 #include "known_rates.hpp"
+#include "output_file.hpp"
 #include "prepare/options.hpp"
 #include "sparse_mla_timing.hpp"
 #include "sparse_mla_words.hpp"

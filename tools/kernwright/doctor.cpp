@@ -92,6 +92,18 @@ void judge_sealed(DoctorReport& report) {
   report.host_works = listed("host");
 }
 
+void diagnose_tables(const Runtime& runtime, DoctorReport& report) {
+  std::vector<DeviceInfo> devices = report.devices;
+  if (report.host_problem.empty()) devices.push_back(report.host);
+  report.tuning = diagnose_tuning(runtime.state(), devices);
+}
+
+/// A run asks the tables before anything else, unless it names its tile.
+void judge_tables(DoctorReport& report) {
+  if (report.tuning.failure.empty()) return;
+  report.cuda_works = report.host_works = false;
+}
+
 /// Entries that no run hits, since the compiler that is here made none of them.
 void list_unhit_entries(const DoctorReport& report, const std::vector<CompilerIdentity>& present, std::vector<Problem>& problems) {
   if (report.sealed) return;
@@ -142,7 +154,8 @@ void list_problems(const std::vector<CompilerIdentity>& present, DoctorReport& r
   add_compiler(report.builtins_problem, "Put libnvrtc-builtins of the same version beside libnvrtc: packages install both.");
   add_compiler(report.mismatch, "Update the driver, or use an NVRTC that is not newer than it.");
   add_compiler(report.host_problem, "Install g++ or clang++, or name one in CXX; only --target host needs it.");
-  std::vector<Problem> others;
+  add(report.tuning.failure, "Mend the tuning table or take it out of its folder, or unset KERNWRIGHT_TUNING_DIR.", true);
+  std::vector<Problem> others = report.tuning.problems;
   for (const StoreDiagnosis& store : report.stores) std::ranges::copy(store.problems, std::back_inserter(others));
   if (std::ranges::all_of(report.stores, &StoreDiagnosis::read_only)) {
     others.push_back(
@@ -168,6 +181,8 @@ ExitCode doctor(const OutputOptions& output) {
   const std::vector<CompilerIdentity> present = present_compilers(*runtime);
   diagnose_stores(*runtime, present, report);
   judge_sealed(report);
+  diagnose_tables(*runtime, report);
+  judge_tables(report);
   list_problems(present, report);
   return finish(output.json ? json_of(report) : text_of(report),
                 report.cuda_works || report.host_works ? ExitCode::done : ExitCode::unable);

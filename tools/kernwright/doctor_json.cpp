@@ -62,6 +62,39 @@ Json sealed_json(const DoctorReport& report) {
   return {{"sealed", report.sealed}, {"starts", std::move(starts)}};
 }
 
+Json rows_json(const TemplateRows& rows) {
+  const auto holding = [&](Closeness closeness) { return rows.holding[static_cast<std::size_t>(closeness)]; };
+  return {{"template", rows.template_name},
+          {"known", rows.known},
+          {"tiles", rows.tiles},
+          {"preferences", rows.preferences},
+          {"here", {{"device", holding(Closeness::device)}, {"target", holding(Closeness::target)}, {"default", holding(Closeness::any)}}},
+          {"elsewhere", holding(Closeness::none)},
+          {"stale", rows.stale},
+          {"digest", text_or_null(rows.digest)},
+          {"stale_digests", rows.stale_digests},
+          {"wrong", rows.wrong}};
+}
+
+Json tuning_json(const TuningDiagnosis& tuning) {
+  Json tables = Json::array();
+  for (const TuningDiagnosis::Table& table : tuning.tables) {
+    Json templates = Json::array();
+    for (const TemplateRows& rows : table.templates) templates.push_back(rows_json(rows));
+    tables.push_back({{"name", table.name}, {"built_in", table.built_in}, {"templates", std::move(templates)}});
+  }
+  Json devices = Json::array();
+  for (const auto& [device, measured] : tuning.devices) {
+    devices.push_back(
+        {{"id", to_string(device.id)}, {"name", device.name}, {"target", device.target.name()}, {"measured_tiles", measured}});
+  }
+  return {{"folder", text_or_null(tuning.folder)},
+          {"named_by", text_or_null(tuning.named_by)},
+          {"problem", text_or_null(tuning.failure)},
+          {"tables", std::move(tables)},
+          {"devices", std::move(devices)}};
+}
+
 }  // namespace
 
 std::string json_of(const DoctorReport& report) {
@@ -95,6 +128,7 @@ std::string json_of(const DoctorReport& report) {
                      {"workers", report.host.multiprocessors}}},
                    {"stores", std::move(stores)},
                    {"sealing", sealed_json(report)},
+                   {"tuning", tuning_json(report.tuning)},
                    {"problems", std::move(problems)}});
 }
 

@@ -6,6 +6,7 @@
 
 #include "kernwright/device.hpp"
 #include "store_diagnosis.hpp"
+#include "tuning_diagnosis.hpp"
 
 namespace kernwright::tool {
 
@@ -30,6 +31,7 @@ struct DoctorReport {
   std::vector<StoreDiagnosis> stores;  ///< In the order in which a run asks them.
   bool sealed = false;
   std::vector<SealedStart> sealed_starts;
+  TuningDiagnosis tuning;
   bool cuda_works = false, host_works = false;
   struct Finding {
     Problem problem;

@@ -79,6 +79,45 @@ std::string sealed_text(const DoctorReport& report) {
   return text;
 }
 
+std::string rows_text(const TemplateRows& rows) {
+  std::vector<std::string> kinds;
+  if (rows.tiles > 0) kinds.push_back(counted(rows.tiles, "tile", "tiles"));
+  if (rows.preferences > 0) kinds.push_back(counted(rows.preferences, "preference", "preferences"));
+  std::string text = fmt::format("{}: {}; ", rows.template_name, fmt::join(kinds, ", "));
+  if (!rows.known) return text + "no such template is built in: they count where a program registers one";
+  std::vector<std::string> parts;
+  const auto add = [&](Closeness closeness, std::string_view form) {
+    const std::size_t count = rows.holding[static_cast<std::size_t>(closeness)];
+    if (count > 0) parts.push_back(fmt::format("{} {}", count, form));
+  };
+  add(Closeness::device, "for a device here");
+  add(Closeness::target, "for a target here");
+  add(Closeness::any, "for any (default)");
+  add(Closeness::none, "for other devices");
+  if (rows.stale > 0) parts.push_back(fmt::format("{} stale, see below", rows.stale));
+  if (!rows.wrong.empty()) parts.push_back(fmt::format("{} wrong, see below", rows.wrong.size()));
+  return text + fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// A line a table and template. A built-in table without rows is not worth one.
+std::string tuning_text(const TuningDiagnosis& tuning) {
+  std::vector<std::string> lines;
+  if (!tuning.failure.empty()) lines.emplace_back("cannot be read, see below");
+  for (const TuningDiagnosis::Table& table : tuning.tables) {
+    const std::string name = (table.built_in ? "built-in " : "") + table.name;
+    if (table.templates.empty() && !table.built_in) lines.push_back(name + ": no rows");
+    for (const TemplateRows& rows : table.templates) lines.push_back(fmt::format("{}: {}", name, rows_text(rows)));
+  }
+  if (tuning.failure.empty()) {
+    for (const auto& [device, measured] : tuning.devices) {
+      if (measured == 0) lines.push_back(fmt::format("{}: nothing was measured for it, default tiles run", device_text(device)));
+    }
+  }
+  std::string text;
+  for (const std::string& each : lines) text += text.empty() ? line("tuning", each) : more(each);
+  return text;
+}
+
 }  // namespace
 
 std::string text_of(const DoctorReport& report) {
@@ -102,6 +141,7 @@ std::string text_of(const DoctorReport& report) {
   for (const StoreDiagnosis& store : report.stores) text += store_text(store);
   if (report.stores.empty()) text += line("store", "memory only");
   text += sealed_text(report);
+  text += tuning_text(report.tuning);
   for (const auto& [problem, stops_a_run] : report.problems) {
     text += fmt::format("\n{}: {}\n  {}\n", stops_a_run ? "Stops every run" : "Note", problem.what, problem.remedy);
   }

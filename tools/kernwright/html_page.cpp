@@ -133,18 +133,6 @@ std::string HtmlPage::text() const {
       embedded(library, "LICENSE"), embedded(library, "chart.min.js"), embedded(page, "charts.js"));
 }
 
-Result<> check_writable(std::string_view option, const std::string& file) {
-  const auto files = FileSystem::posix();
-  if (const auto there = files->status(file); there && !there->regular_file) {
-    return fail(ErrorCode::io, fmt::format("{} {}: something that is no file is there", option, file));
-  }
-  const std::filesystem::path probe = file + ".probe";
-  if (auto written = files->publish(probe, {}); !written) {
-    return fail(ErrorCode::io, fmt::format("{} {}: it could not be written there: {}", option, file, written.error().message));
-  }
-  return files->remove(probe);
-}
-
 Result<> write_page(const std::string& file, const HtmlPage& page) {
   auto written = FileSystem::posix()->publish(file, as_bytes(page.text()));
   if (!written) return fail(std::move(written.error()).within("writing --report " + file));

@@ -55,8 +55,6 @@ class HtmlPage {
   Json data_;
 };
 
-/// Says so before the work, where a report could not be written to the file: io names `option`.
-Result<> check_writable(std::string_view option, const std::string& file);
 /// Replaced whole.
 Result<> write_page(const std::string& file, const HtmlPage& page);
 

@@ -4,11 +4,15 @@
 
 #include <fstream>
 
+#include "output_file.hpp"
+
 namespace kernwright::tool {
 
 Result<> require_writable_json(const std::string& file) {
+  if (file.empty() || file == "-") return {};
+  if (auto there = require_folder("--json", file); !there) return there;
   // Appending nothing leaves a file that is there as it is.
-  if (file.empty() || file == "-" || std::ofstream(file, std::ios::app)) return {};
+  if (std::ofstream(file, std::ios::app)) return {};
   return fail(ErrorCode::io, fmt::format("--json {}: it cannot be written", file));
 }
 

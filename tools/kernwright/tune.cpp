@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "output_file.hpp"
 #include "platform/compile_jobs.hpp"
 #include "support/number_list.hpp"
 #include "target_choice.hpp"

@@ -12,6 +12,7 @@
 #include "backend/cuda/diagnosis.hpp"
 #include "compile_ahead.hpp"
 #include "interruption.hpp"
+#include "output_file.hpp"
 #include "platform/file_system.hpp"
 #include "prepare/options.hpp"
 #include "search/journal.hpp"
@@ -88,8 +89,9 @@ class TuneRun {
 
   Result<TuneEnd> run() {
     const auto started = std::chrono::steady_clock::now();
+    if (auto writable = check_writable("--out", settings_.table); !writable) return fail(std::move(writable.error()));
+    if (auto writable = require_folder("--journal", settings_.journal); !writable) return fail(std::move(writable.error()));
     if (auto prepared = prepare(); !prepared) return fail(std::move(prepared.error()));
-    if (auto writable = check_table(); !writable) return fail(std::move(writable.error()));
     auto journal = tuning::Journal::open(settings_.journal, identity(), now());
     if (!journal) return fail(std::move(journal.error()));
     report_.origin.date = (*journal)->date();
@@ -158,20 +160,6 @@ class TuneRun {
     report_.journal = settings_.journal;
     report_.subjects.resize(prepared_.size());
     return {};
-  }
-
-  /// Noticed before minutes are spent: the folder takes a file, and nothing but a file is in the table's place.
-  [[nodiscard]] Result<> check_table() const {
-    const auto files = FileSystem::posix();
-    if (const auto there = files->status(settings_.table); there && !there->regular_file) {
-      return fail(ErrorCode::io, fmt::format("--out {}: something that is no file is there", settings_.table.string()));
-    }
-    const std::filesystem::path probe = settings_.table.string() + ".probe";
-    if (auto written = files->publish(probe, {}); !written) {
-      return fail(ErrorCode::io,
-                  fmt::format("--out {}: the table could not be written there: {}", settings_.table.string(), written.error().message));
-    }
-    return files->remove(probe);
   }
 
   /// Everything that a measurement or a decision depends on.

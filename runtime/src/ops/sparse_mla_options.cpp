@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "ops/sparse_mla_workspace.hpp"
+#include "prepare/table_rows.hpp"
 
 namespace kernwright {
 namespace {
@@ -74,15 +75,20 @@ Result<UnionChoice> choose_union(Runtime::State& runtime, const SparseMlaPrefill
   if (!templates) return fail(std::move(templates.error()));
   auto definition = (*templates)->find(kPrefillTemplate);
   if (!definition) return fail(std::move(definition.error()));
+  warn_of_unmatched_rows(runtime, **tables, (*definition)->manifest);
   const TuningTables::Query query{kPrefillTemplate, known, device, (*definition)->digest};
-  if (const std::string stale = (*tables)->stale_preference(query, "group_size"); !stale.empty()) runtime.warn_once(stale);
-  if (const auto row = (*tables)->preference(query, "group_size")) {
-    const int group = static_cast<int>(row->value);
+  for (const auto& [row, table, closeness, stale] : (*tables)->preferences(query, "group_size")) {
+    if (stale) {
+      warn_of_stale_rows(runtime, **tables, table, **definition);
+      continue;
+    }
+    const int group = static_cast<int>(row.value);
     const int legal_group = group == 1 ? 0 : group;
     if (std::find(kGroupSizes.begin(), kGroupSizes.end(), legal_group) != kGroupSizes.end()) {
-      return UnionChoice{legal_group, row->measured.empty() ? "auto: a default of the tuning tables" : "auto: measured, " + row->measured};
+      return UnionChoice{legal_group, row.measured.empty() ? "auto: a default of the tuning tables" : "auto: measured, " + row.measured};
     }
-    runtime.warn_once(fmt::format("a tuning table prefers group_size {}, which is not one of 0, 2, 4, 8, 16: ignored", row->value));
+    runtime.warn_once(
+        fmt::format("tuning table {} prefers group_size {}, which is not one of 0, 2, 4, 8, 16: the row is passed over", table, row.value));
   }
   const int group = unmeasured_group(options.heads);
   return UnionChoice{group, fmt::format("auto: {} heads, nothing measured for {}", options.heads, device.name)};

@@ -8,6 +8,7 @@
 #include "prepare/candidates.hpp"
 #include "prepare/fit_record.hpp"
 #include "prepare/kernel_state.hpp"
+#include "prepare/table_rows.hpp"
 
 namespace kernwright {
 namespace {
@@ -35,35 +36,23 @@ Result<Attempt> begin(Runtime::State& state, const PrepareRequest& request) {
   return Attempt{state, request, specialised->definition, specialised->specialisation, *device, state.backend(request.device.backend)};
 }
 
-/// The candidates in order and the tile that counts as asked for (the first). A table's tile that is not legal is passed over with a note.
+/// The candidates in order; the first is the tile that counts as asked for.
 Result<std::vector<Candidate>> ordered_candidates(Attempt& attempt) {
   Compiler& compiler = attempt.backend->compiler();
+  const TemplateDefinition& definition = *attempt.definition;
   const auto legal = [&](const std::optional<Tile>& asked) {
-    return legal_candidates(attempt.state, *attempt.definition, attempt.specialisation, asked, attempt.device.target, compiler);
+    return legal_candidates(attempt.state, definition, attempt.specialisation, asked, attempt.device.target, compiler);
   };
   if (attempt.request.tile) return legal(attempt.request.tile);
 
   auto tables = attempt.state.tables();
   if (!tables) return fail(std::move(tables.error()));
-  const std::string& name = attempt.definition->manifest.name;
-  const TuningTables::Query query{name, attempt.specialisation, attempt.device, attempt.definition->digest};
-  const auto match = (*tables)->tile(query);
-  if (const std::string stale = (*tables)->stale_tile(query); !stale.empty()) attempt.state.warn_once(stale);
-  if (match) {
-    auto candidates = legal(match->tile);
-    if (candidates) return candidates;
-    if (candidates.error().code != ErrorCode::invalid_argument && candidates.error().code != ErrorCode::unsupported) return candidates;
-    attempt.state.warn_once(fmt::format("tuning table {} names a tile that is ignored: {}", match->source, candidates.error().text()));
-  } else {
-    attempt.state.logger(LogLevel::info,
-                         fmt::format("no tuned tile for {} on {} ({}): running the default", specialised_name(name, attempt.specialisation),
-                                     attempt.device.name, attempt.device.target.name()));
-  }
-  // The interpreter's speed is nobody's measure, so nothing is missing there.
-  if (!attempt.device.target.is_host() && (!match || !match->measured)) {
-    attempt.state.warn_once(
-        fmt::format("no tile of {} was measured on target {}: its default tiles run", name, attempt.device.target.name()));
-  }
+  const TileMatches matches = table_rows(attempt.state, **tables, definition, attempt.specialisation, attempt.device);
+  auto tuned = first_legal(attempt.state, **tables, definition, matches, legal);
+  if (!tuned) return fail(std::move(tuned.error()));
+  if (tuned->value) return std::move(*tuned->value);
+  // Where a row was passed over, a warning has said what to do already.
+  if (!tuned->passed_over) tell_of_default_tile(attempt.state, **tables, definition, attempt.specialisation, attempt.device);
   return legal(std::nullopt);
 }
 

@@ -136,7 +136,6 @@ Result<> check_compiles_at_once(const RuntimeOptions& options) {
 }  // namespace
 
 Result<RuntimeOptions> resolve_options(RuntimeOptions options) {
-  fill_path(options.tuning_folder, "KERNWRIGHT_TUNING_DIR");
   fill_path(options.cuda_driver, "KERNWRIGHT_CUDA_DRIVER");
   fill_path(options.nvrtc, "KERNWRIGHT_NVRTC");
   if (auto limit = check_time_limit("compile_time_limit_seconds", options.compile_time_limit_seconds); !limit) {

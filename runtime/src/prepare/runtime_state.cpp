@@ -8,27 +8,6 @@
 namespace kernwright {
 namespace {
 
-constexpr Bytes kLargestTuningTable = mebibytes(1);
-
-Result<std::shared_ptr<const TuningTables>> read_tables(const std::optional<std::filesystem::path>& folder, FileSystem& files) {
-  auto tables = std::make_shared<TuningTables>();
-  if (folder) {
-    auto names = files.list(*folder);
-    if (!names) return fail(std::move(names.error()).within("reading the tuning folder " + folder->string()));
-    for (const std::string& name : *names) {
-      if (!name.ends_with(".toml")) continue;
-      auto content = files.read(*folder / name, kLargestTuningTable);
-      if (!content) return fail(std::move(content.error()));
-      if (auto added = tables->add(as_text(*content), (*folder / name).string(), TableOwner::user); !added)
-        return fail(std::move(added.error()));
-    }
-  }
-  for (const NamedText& table : embedded_tuning_tables()) {
-    if (auto added = tables->add(table.content, table.name, TableOwner::kernwright); !added) return fail(std::move(added.error()));
-  }
-  return std::shared_ptr<const TuningTables>(std::move(tables));
-}
-
 StoreStack::Settings store_settings(const RuntimeOptions& options, const std::shared_ptr<FileSystem>& files,
                                     const std::shared_ptr<Clock>& clock) {
   StoreStack::Settings settings;
@@ -55,6 +34,7 @@ std::shared_ptr<Runtime::State> Runtime::State::create(RuntimeOptions resolved, 
   state->logger = Logger(state->options.log, state->options.log_level.value_or(LogLevel::warn));
   state->files = std::move(parts.files);
   const RuntimeOptions& options = state->options;
+  state->tuning_folder = tuning_folder_of(options);
   state->cuda = make_cuda_backend(state->options, state->logger);
   state->host = make_host_backend(state->options, state->logger);
   state->counters = std::make_shared<LiveCounters>();
@@ -98,15 +78,16 @@ Result<std::shared_ptr<TemplateSet>> Runtime::State::templates() {
 }
 
 Result<std::shared_ptr<const TuningTables>> Runtime::State::tables() {
-  return tables_.get([&] { return read_tables(options.tuning_folder, *files); });
+  return tables_.get([&] { return read_tuning_tables(tuning_folder, *files, logger); });
 }
 
-void Runtime::State::warn_once(const std::string& text) {
+bool Runtime::State::warn_once(const std::string& subject, std::string_view text) {
   {
     const std::lock_guard lock(warned_mutex_);
-    if (!warned_.insert(text).second) return;
+    if (!warned_.insert(subject).second) return false;
   }
   logger(LogLevel::warn, text);
+  return true;
 }
 
 }  // namespace kernwright

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/backend.hpp"
@@ -22,9 +23,10 @@
 #include "prepare/kernel_registry.hpp"
 #include "prepare/launch_record.hpp"
 #include "prepare/store_stack.hpp"
+#include "prepare/tuning_folder.hpp"
 #include "recording/recorder.hpp"
 #include "templates/template_set.hpp"
-#include "tuning/tuning_table.hpp"
+#include "tuning/tuning_tables.hpp"
 
 namespace kernwright {
 
@@ -55,6 +57,7 @@ struct RuntimeParts {
 /// Thread-safe. Tests make one with their own file system, clock and backends.
 struct Runtime::State : std::enable_shared_from_this<Runtime::State> {
   RuntimeOptions options;  ///< Resolved.
+  std::optional<TuningFolder> tuning_folder;
   Logger logger;
   std::shared_ptr<FileSystem> files;
   ForkGuard fork_guard;
@@ -74,8 +77,9 @@ struct Runtime::State : std::enable_shared_from_this<Runtime::State> {
   Result<DeviceInfo> device(DeviceId id);
   Result<std::shared_ptr<TemplateSet>> templates();
   Result<std::shared_ptr<const TuningTables>> tables();
-  /// Logs a warning the first time that this text comes.
-  void warn_once(const std::string& text);
+  /// Logs a warning the first time that this text, or one about this subject, comes; false: it came before.
+  bool warn_once(const std::string& text) { return warn_once(text, text); }
+  bool warn_once(const std::string& subject, std::string_view text);
 
   KernelRegistry prepared;
 

@@ -15,29 +15,36 @@ Result<DeviceInfo> device_of(Runtime::State& state, const WarmRequest& request) 
   return any;
 }
 
-/// Every tile that the tables may name: the one for the device, and where none is known, those for each device that a row names.
-Result<std::vector<Tile>> table_tiles(Runtime::State& state, const Specialised& specialised, DeviceInfo device, bool known_device) {
+/// The rows for the device, and where none is known, those for each device that a row names; one empty list where there are none at all.
+Result<std::vector<TileMatches>> table_choices(Runtime::State& state, const Specialised& specialised, DeviceInfo device,
+                                               bool known_device) {
   auto tables = state.tables();
   if (!tables) return fail(std::move(tables.error()));
   std::vector<std::string> names{device.name};
   if (!known_device) {
     for (std::string& name : (*tables)->device_names(device.target)) names.push_back(std::move(name));
   }
-  std::vector<Tile> tiles;
+  std::vector<TileMatches> choices;
   for (std::string& name : names) {
     device.name = std::move(name);
-    const TemplateDefinition& definition = *specialised.definition;
-    const auto match = (*tables)->tile({definition.manifest.name, specialised.specialisation, device, definition.digest});
-    if (match && std::ranges::find(tiles, match->tile) == tiles.end()) tiles.push_back(match->tile);
+    TileMatches rows = table_rows(state, **tables, *specialised.definition, specialised.specialisation, device);
+    if (!rows.empty()) choices.push_back(std::move(rows));
   }
-  return tiles;
+  if (choices.empty()) choices.emplace_back();
+  return choices;
+}
+
+std::string tile_list(const TileMatches& rows) {
+  std::string list;
+  for (const auto& row : rows) list += (row.stale ? "" : row.row.tile.text()) + " ";
+  return list;
 }
 
 }  // namespace
 
 std::string WarmTask::words() const {
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", definition->manifest.name, specialisation.text(), target.name(),
-                     asked ? asked->text() : "", fall_backs, limits.owner, limits.shared_memory.count);
+                     asked ? asked->text() : tile_list(rows), fall_backs, limits.owner, limits.shared_memory.count);
 }
 
 Result<std::vector<WarmTask>> tasks_of(Runtime::State& state, const WarmRequest& request) {
@@ -47,17 +54,15 @@ Result<std::vector<WarmTask>> tasks_of(Runtime::State& state, const WarmRequest&
   if (!device) return fail(std::move(device.error()));
   auto limits = request.device ? Result<BlockLimits>(limits_of(*device)) : limits_of(state, request.target);
   if (!limits) return fail(std::move(limits.error()));
-  WarmTask task{specialised->definition, specialised->specialisation, device->target, std::move(*limits), request.tile, false,
+  WarmTask task{specialised->definition, specialised->specialisation, device->target, std::move(*limits), request.tile, {},
                 request.fall_backs};
   if (request.tile) return std::vector<WarmTask>{std::move(task)};
 
-  auto tiles = table_tiles(state, *specialised, *device, request.device.has_value());
-  if (!tiles) return fail(std::move(tiles.error()));
-  if (tiles->empty()) return std::vector<WarmTask>{std::move(task)};
+  auto choices = table_choices(state, *specialised, *device, request.device.has_value());
+  if (!choices) return fail(std::move(choices.error()));
   std::vector<WarmTask> tasks;
-  task.asked_by_table = true;
-  for (Tile& tile : *tiles) {
-    task.asked = std::move(tile);
+  for (TileMatches& rows : *choices) {
+    task.rows = std::move(rows);
     tasks.push_back(task);
   }
   return tasks;
@@ -72,11 +77,12 @@ Result<PlannedTask> plan_task(Runtime::State& state, const WarmTask& task) {
     if (!candidates) return fail(std::move(candidates.error()));
     return PlannedTask{std::move(*candidates), table->obtained.artifact->key, table->obtained.source == CacheSource::built};
   };
-  auto planned = planned_for(task.asked);
-  if (planned || !task.asked_by_table) return planned;
-  if (planned.error().code != ErrorCode::invalid_argument && planned.error().code != ErrorCode::unsupported) return planned;
-  state.warn_once(fmt::format("a tuning table names a tile that is ignored: {}", planned.error().text()));
-  return planned_for(std::nullopt);
+  if (task.rows.empty()) return planned_for(task.asked);
+  auto tables = state.tables();
+  if (!tables) return fail(std::move(tables.error()));
+  auto tuned = first_legal(state, **tables, *task.definition, task.rows, planned_for);
+  if (!tuned) return fail(std::move(tuned.error()));
+  return tuned->value ? std::move(*tuned->value) : planned_for(std::nullopt);
 }
 
 }  // namespace kernwright

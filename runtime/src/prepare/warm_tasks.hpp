@@ -7,17 +7,18 @@
 
 #include "kernwright/warming.hpp"
 #include "prepare/candidates.hpp"
+#include "prepare/table_rows.hpp"
 
 namespace kernwright {
 
-/// A request made complete, for one tile that a device may ask for.
+/// A request made complete, for one device that may ask for it.
 struct WarmTask {
   std::shared_ptr<const TemplateDefinition> definition;
   Specialisation specialisation;
   Target target;
   BlockLimits limits;
   std::optional<Tile> asked;
-  bool asked_by_table = false;  ///< Then an illegal one is passed over, as prepare does.
+  TileMatches rows;  ///< Without a tile asked for: what tuning tables say, best first.
   bool fall_backs = true;
 
   /// Equal tasks have equal words.

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
-#include <tuple>
-
+#include "kernwright/target.hpp"
 #include "manifest/names.hpp"
 #include "manifest/toml_reader.hpp"
 
@@ -13,66 +10,6 @@ namespace kernwright {
 namespace {
 
 constexpr std::int64_t kTuningFormat = 1;
-constexpr std::string_view kAnyTarget = "default";
-
-/// How closely a row names a device, farthest first.
-enum class Closeness : std::uint8_t { none, any, target, device };
-
-std::string_view name_of(Closeness closeness) {
-  switch (closeness) {
-    case Closeness::none: return "none";
-    case Closeness::any: return "default";
-    case Closeness::target: return "target";
-    case Closeness::device: return "device";
-  }
-  return "none";
-}
-
-template <class Row>
-Closeness closeness_of(const Row& row, const TuningTables::Query& query) {
-  if (row.template_name != query.template_name) return Closeness::none;
-  const Specialisation& known = query.specialisation;
-  const DeviceInfo& device = query.device;
-  const bool any_target = row.target == kAnyTarget;
-  if (!any_target && row.target != device.target.name()) return Closeness::none;
-  if (!row.device.empty() && row.device != device.name) return Closeness::none;
-  if (!std::ranges::all_of(row.when, [&](const auto& item) { return known.get(item.name) == item.value; })) return Closeness::none;
-  if (!row.device.empty()) return Closeness::device;
-  return any_target ? Closeness::any : Closeness::target;
-}
-
-/// Whether the row was measured with other sources than the query's.
-template <class Row>
-bool is_stale(const Row& row, const TuningTables::Query& query) {
-  return !row.digest.empty() && !query.digest.empty() && row.digest != query.digest;
-}
-
-/// The best of the rows that `wanted` accepts: a user's, then closest, then naming most parameters, then first. What a user wrote for a
-/// whole target was meant for its devices as well, whatever we measured on one of them.
-template <class Row, class Wanted>
-std::pair<const Row*, Closeness> best(const std::vector<Row>& rows, const TuningTables::Query& query, Wanted wanted) {
-  std::pair<const Row*, Closeness> chosen{nullptr, Closeness::none};
-  for (const Row& row : rows) {
-    if (!wanted(row)) continue;
-    const Closeness closeness = closeness_of(row, query);
-    if (closeness == Closeness::none) continue;
-    const auto rank = [](const Row& each, Closeness close) { return std::tuple(each.owner == TableOwner::user, close, each.when.size()); };
-    if (chosen.first == nullptr || rank(row, closeness) > rank(*chosen.first, chosen.second)) chosen = {&row, closeness};
-  }
-  return chosen;
-}
-
-/// What to say where the best row of all is a stale one.
-template <class Row, class Wanted>
-std::string stale_note(const std::vector<Row>& rows, const TuningTables::Query& query, Wanted wanted) {
-  const Row* const row = best(rows, query, wanted).first;
-  if (row == nullptr || !is_stale(*row, query)) return {};
-  return fmt::format(
-      "tuning table {} holds for other sources of {} than these, and its row for {} is passed over: tune anew, or take the row "
-      "out",
-      row->file_name, row->template_name, query.specialisation.text());
-}
-
 Result<std::vector<Specialisation::Item>> read_when(TomlReader& row) {
   std::vector<Specialisation::Item> items;
   auto when = row.optional_table("when");
@@ -173,53 +110,17 @@ Result<std::vector<Row>> read_rows(TomlReader& reader, std::string_view key, Res
 
 }  // namespace
 
-Result<> TuningTables::add(std::string_view toml, std::string_view file_name, TableOwner owner) {
-  const auto table = parse_toml(toml, file_name);
+Result<TuningTable> parse_tuning_table(std::string_view toml, std::string name, TableOwner owner) {
+  const auto table = parse_toml(toml, name);
   if (!table) return fail(Error(table.error()));
-  TomlReader reader(*table, std::string(file_name), "");
+  TomlReader reader(*table, name, "");
   if (auto format = reader.require_format(kTuningFormat); !format) return fail(std::move(format.error()));
   auto tiles = read_rows<TuningRow>(reader, "tile", read_tile);
   if (!tiles) return fail(std::move(tiles.error()));
   auto preferences = read_rows<PreferenceRow>(reader, "preference", read_preference);
   if (!preferences) return fail(std::move(preferences.error()));
   if (auto finished = reader.finish(); !finished) return fail(std::move(finished.error()));
-  // Only a table that is right from end to end counts.
-  for (TuningRow& row : *tiles) tiles_.push_back({std::move(row), std::string(file_name), owner});
-  for (PreferenceRow& row : *preferences) preferences_.push_back({std::move(row), std::string(file_name), owner});
-  return {};
-}
-
-std::optional<TuningTables::Match> TuningTables::tile(const Query& query) const {
-  const auto [row, closeness] = best(tiles_, query, [&](const TuningRow& each) { return !is_stale(each, query); });
-  if (row == nullptr) return std::nullopt;
-  return Match{row->tile, fmt::format("{} ({})", row->file_name, name_of(closeness)), !row->measured.empty()};
-}
-
-std::optional<PreferenceRow> TuningTables::preference(const Query& query, std::string_view parameter) const {
-  const auto wanted = [&](const PreferenceRow& each) { return each.parameter == parameter && !is_stale(each, query); };
-  const auto [row, closeness] = best(preferences_, query, wanted);
-  if (row == nullptr) return std::nullopt;
-  return *row;
-}
-
-std::string TuningTables::stale_tile(const Query& query) const {
-  return stale_note(tiles_, query, [](const TuningRow&) { return true; });
-}
-
-std::string TuningTables::stale_preference(const Query& query, std::string_view parameter) const {
-  return stale_note(preferences_, query, [&](const PreferenceRow& each) { return each.parameter == parameter; });
-}
-
-std::vector<std::string> TuningTables::device_names(const Target& target) const {
-  std::set<std::string> names;
-  const auto collect = [&](const auto& rows) {
-    for (const auto& row : rows) {
-      if (!row.device.empty() && (row.target == kAnyTarget || row.target == target.name())) names.insert(row.device);
-    }
-  };
-  collect(tiles_);
-  collect(preferences_);
-  return {names.begin(), names.end()};
+  return TuningTable{std::move(name), owner, std::move(*tiles), std::move(*preferences)};
 }
 
 }  // namespace kernwright

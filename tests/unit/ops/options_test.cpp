@@ -1,9 +1,12 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "cases/step_down_cases.hpp"
 #include "kernwright/sparse_mla_prefill.hpp"
@@ -20,8 +23,11 @@ SparseMlaPrefillOptions legal_options() {
   return options;
 }
 
-UnionChoice choice(const SparseMlaPrefillOptions& options, const std::filesystem::path& tables = {}) {
+UnionChoice choice(const SparseMlaPrefillOptions& options, const std::filesystem::path& tables = {},
+                   std::vector<std::string>* warnings = nullptr) {
   RuntimeOptions runtime_options;
+  runtime_options.log_level = LogLevel::warn;
+  if (warnings != nullptr) runtime_options.log = [warnings](LogLevel, std::string_view line) { warnings->emplace_back(line); };
   runtime_options.memory_only = true;
   if (!tables.empty()) runtime_options.tuning_folder = tables;
   auto runtime = Runtime::create(runtime_options);
@@ -122,4 +128,23 @@ TEST_CASE("sparse MLA options: auto fills 64 rows where nothing is measured, and
   options.group_size = 4;
   CHECK(choice(options, folder.path()).group_size == 4);
   CHECK(choice(options, folder.path()).reason.empty());
+}
+
+TEST_CASE("sparse MLA options: a preferred group that is none, and one of other sources, make way for the next row, and are said") {
+  const auto row = [](int value, const char* fields) {
+    return fmt::format("[[preference]]\ntemplate = \"sparse_mla/prefill\"\ntarget = \"host\"\nparameter = \"group_size\"\nvalue = {}\n{}",
+                       value, fields);
+  };
+  const cases::TemporaryFolder folder;
+  std::ofstream(folder.path() / "mine.toml") << "format = 1\n" + row(4, "when = { heads = 8, d_qk = 576 }\ndigest = \"old\"\n") +
+                                                    row(3, "when = { heads = 8 }\n") + row(16, "when = { hedas = 8 }\n") + row(2, "");
+  std::vector<std::string> warnings;
+  CHECK(choice(legal_options(), folder.path(), &warnings).group_size == 2);
+  const auto said = [&](std::string_view part) {
+    return std::ranges::count_if(warnings, [&](const std::string& line) { return line.find(part) != std::string::npos; });
+  };
+  CHECK(warnings.size() == 3);
+  CHECK(said("holds for other sources of sparse_mla/prefill than these, and 1 of 4 rows for it is passed over") == 1);
+  CHECK(said("mine.toml prefers group_size 3") == 1);
+  CHECK(said("{ hedas = 8 }") == 1);
 }

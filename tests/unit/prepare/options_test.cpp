@@ -1,29 +1,15 @@
 #include "prepare/options.hpp"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <string>
 
+#include "fixtures/variable.hpp"
+#include "prepare/tuning_folder.hpp"
+
 using namespace kernwright;
 
-namespace {
-/// Sets a variable for one scope and puts back what was there.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = getenv(name)) before_ = before;
-    value == nullptr ? unsetenv(name) : setenv(name, value, 1);
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
-}  // namespace
+using kernwright::tests::Variable;
 
 TEST_CASE("options: variables fill what is empty, a set option wins") {
   const Variable mode("KERNWRIGHT_HOST_MODE", "threads"), bytes("KERNWRIGHT_HOST_SHARED_BYTES", "5000"), log("KERNWRIGHT_LOG", "debug"),
@@ -33,18 +19,21 @@ TEST_CASE("options: variables fill what is empty, a set option wins") {
   CHECK(resolved->host.mode == HostMode::threads);
   CHECK(resolved->host.shared_memory == Bytes{5000});
   CHECK(resolved->log_level == LogLevel::debug);
-  CHECK(resolved->tuning_folder == "/tables");
+  CHECK(tuning_folder_of(*resolved)->path == "/tables");
+  CHECK(tuning_folder_of(*resolved)->text() == "KERNWRIGHT_TUNING_DIR=/tables");
   CHECK(resolved->nvrtc == "/nvrtc");
 
   RuntimeOptions set;
   set.host.mode = HostMode::fibers;
   set.log_level = LogLevel::error;
   set.nvrtc = "/other";
+  set.tuning_folder = "/mine";
   resolved = resolve_options(set);
   REQUIRE(resolved);
   CHECK(resolved->host.mode == HostMode::fibers);
   CHECK(resolved->log_level == LogLevel::error);
   CHECK(resolved->nvrtc == "/other");
+  CHECK(tuning_folder_of(*resolved)->text() == "the option tuning_folder is /mine");
 }
 
 TEST_CASE("options: defaults without variables") {

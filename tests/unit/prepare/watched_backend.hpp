@@ -83,7 +83,13 @@ class WatchedBackend final : public Backend {
   explicit WatchedBackend(std::shared_ptr<Backend> host) : host_(std::move(host)), compiler_(host_) {}
   WatchedCompiler& watched() { return compiler_; }
 
-  Result<std::vector<DeviceInfo>> devices() override { return host_->devices(); }
+  /// What devices() answers with; empty: the host's own.
+  std::vector<DeviceInfo> pretended;
+
+  Result<std::vector<DeviceInfo>> devices() override {
+    if (!pretended.empty()) return pretended;
+    return host_->devices();
+  }
   Compiler& compiler() override { return compiler_; }
   Result<std::unique_ptr<LoadedKernel>> load(const DeviceInfo& device, const Artifact& artifact) override {
     return host_->load(device, artifact);

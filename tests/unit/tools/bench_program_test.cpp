@@ -72,5 +72,5 @@ TEST_CASE("bench: words that are off, and an output that cannot be written, are 
   check_refused({"bench", "sparse-mla", "--target", "host", "--union", "3"}, {"--union 3", "auto, 0 (off), 2, 4, 8, 16"});
   const ChildResult unwritable = kernwright_program(with(kSmall, {"--json", "/no/such/folder/bench.json"}));
   CHECK(unwritable.exit_code == 3);
-  CHECK_CONTAINS(unwritable.err, "/no/such/folder/bench.json");
+  CHECK_CONTAINS(unwritable.err, "--json /no/such/folder/bench.json: there is no folder '/no/such/folder'; make it first");
 }

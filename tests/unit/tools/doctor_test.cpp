@@ -31,7 +31,8 @@ bool has_problem(const Json& json, std::string_view part) {
 
 TEST_CASE("doctor: it says what works and what would mend the rest") {
   const Json json = json_of(kernwright_program({"doctor", "--json"}));
-  for (const char* part : {"version", "cuda_works", "host_works", "driver", "nvrtc", "devices", "host", "stores", "sealing", "problems"})
+  for (const char* part :
+       {"version", "cuda_works", "host_works", "driver", "nvrtc", "devices", "host", "stores", "sealing", "tuning", "problems"})
     CHECK(json.contains(part));
   CHECK(json["stores"].back()["folder"] == program_store());
   CHECK(json["stores"].back()["writable"] == true);
@@ -169,4 +170,113 @@ TEST_CASE("doctor: entries that the compiler which is here did not make are no h
     return changed;
   }();
   CHECK(has_problem(json_of(kernwright_program({"doctor", "--json"}, empty)), "no store lists a compiler"));
+}
+
+TEST_CASE("doctor: it lists the built-in tuning tables, and how many of their rows hold for what is here") {
+  ChildOptions options = in_store();
+  options.environment["KERNWRIGHT_CUDA_DRIVER"] = "/nonexistent/libcuda.so.1";
+  options.environment["KERNWRIGHT_TUNING_DIR"] = "";
+  const Json here = json_of(kernwright_program({"doctor", "--json"}, options))["tuning"];
+  CHECK(here["folder"].is_null());
+  CHECK(here["problem"].is_null());
+  std::set<std::string> names, templates;
+  for (const Json& table : here["tables"]) {
+    names.insert(table["name"]);
+    CHECK(table["built_in"] == true);
+    for (const Json& rows : table["templates"]) {
+      CAPTURE(rows.dump());
+      templates.insert(rows["template"]);
+      CHECK(rows["known"] == true);
+      CHECK(rows["tiles"] > 0);
+      CHECK(rows["elsewhere"] == rows["tiles"].get<int>() + rows["preferences"].get<int>());  // measured on a GPU, and there is none here
+      CHECK(rows["here"] == Json{{"device", 0}, {"target", 0}, {"default", 0}});
+      CHECK(rows["stale"] == 0);
+      CHECK(rows["wrong"].empty());
+    }
+  }
+  CHECK(templates == std::set<std::string>{"paged_mla/decode", "sparse_mla/prefill"});
+  CHECK(names.contains("sparse_mla-h200.toml"));
+  REQUIRE(here["devices"].size() == 1);
+  CHECK(here["devices"][0]["id"] == "host");
+  CHECK(here["devices"][0]["measured_tiles"] == 0);
+  const std::string text = kernwright_program({"doctor"}, options).out;
+  CHECK_CONTAINS(text, "built-in sparse_mla-h200.toml: sparse_mla/prefill: ");
+  CHECK_CONTAINS(text, "host (Kernwright's interpreter): nothing was measured for it, default tiles run\n");
+}
+
+TEST_CASE("doctor: of a user's tuning tables it tells what holds for the devices here, what is stale, wrong, or for templates of nobody") {
+  const TemporaryFolder folder;
+  const auto tile = [](const std::string& name, const std::string& fields) {
+    return "[[tile]]\ntemplate = \"" + name + "\"\ntile = \"portable:m16n16s1w4\"\n" + fields;
+  };
+  const std::string prefill = "sparse_mla/prefill";
+  write_file(folder.path() / "mine.toml",
+             "format = 1\n" + tile(prefill, "target = \"default\"\n") + tile(prefill, "target = \"host\"\nmeasured = \"here\"\n") +
+                 tile(prefill, "target = \"sm_90a\"\nmeasured = \"there\"\n") +
+                 tile(prefill, "target = \"sm_90a\"\ndevice = \"Fake H200\"\nmeasured = \"there\"\n") +
+                 tile(prefill, "target = \"sm_80\"\n") + tile(prefill, "target = \"host\"\ndigest = \"00aa\"\nmeasured = \"once\"\n") +
+                 tile(prefill, "target = \"host\"\nwhen = { haeds = 8 }\n") +
+                 "[[preference]]\ntemplate = \"sparse_mla/prefill\"\ntarget = \"host\"\nparameter = \"group_size\"\nvalue = 2\n" +
+                 tile("engine/rms_norm", "target = \"default\"\n"));
+  ChildOptions options = in_store();
+  options.environment["KERNWRIGHT_TUNING_DIR"] = folder.path().string();
+  for (const char* driver : {KERNWRIGHT_FAKE_CUDA, "/nonexistent/libcuda.so.1"}) {
+    const bool gpu = driver == std::string_view(KERNWRIGHT_FAKE_CUDA);
+    CAPTURE(gpu);
+    options.environment["KERNWRIGHT_CUDA_DRIVER"] = driver;
+    const Json json = json_of(kernwright_program({"doctor", "--json"}, options));
+    const Json& tuning = json["tuning"];
+    CHECK(tuning["folder"] == folder.path().string());
+    CHECK(tuning["named_by"] == "KERNWRIGHT_TUNING_DIR");
+    const Json& table = tuning["tables"][0];  // asked first
+    CHECK(table["name"] == (folder.path() / "mine.toml").string());
+    CHECK(table["built_in"] == false);
+    REQUIRE(table["templates"].size() == 2);
+    const Json& unknown = table["templates"][0];
+    CHECK(unknown["template"] == "engine/rms_norm");
+    CHECK(unknown["known"] == false);
+    CHECK(unknown["tiles"] == 1);
+    const Json& known = table["templates"][1];
+    CHECK(known["tiles"] == 7);
+    CHECK(known["preferences"] == 1);
+    CHECK(known["here"] == (gpu ? Json{{"device", 1}, {"target", 3}, {"default", 1}} : Json{{"device", 0}, {"target", 2}, {"default", 1}}));
+    CHECK(known["elsewhere"] == (gpu ? 1 : 3));
+    CHECK(known["stale"] == 1);
+    CHECK(known["stale_digests"] == Json{"00aa"});
+    REQUIRE(known["wrong"].size() == 1);
+    CHECK_CONTAINS(known["wrong"][0].get<std::string>(), "{ haeds = 8 }");
+    CHECK(tuning["devices"].back()["measured_tiles"] == 1);  // host
+    if (gpu) CHECK(tuning["devices"].front()["measured_tiles"] == 2);
+    CHECK(has_problem(json, "holds for other sources of sparse_mla/prefill than these: 1 of 8 rows"));
+    CHECK(has_problem(json, "counts for nothing: when = { haeds = 8 }"));
+
+    const std::string text = kernwright_program({"doctor"}, options).out;
+    const std::string line = (folder.path() / "mine.toml").string() + ": sparse_mla/prefill: 7 tiles, 1 preference; ";
+    CHECK_CONTAINS(text, line +
+                             (gpu ? "1 for a device here, 3 for a target here, 1 for any (default), 1 for other devices, "
+                                  : "2 for a target here, 1 for any (default), 3 for other devices, ") +
+                             "1 stale, see below, 1 wrong, see below\n");
+    CHECK_CONTAINS(text, "mine.toml: engine/rms_norm: 1 tile; no such template is built in");
+  }
+}
+
+TEST_CASE("doctor: a tuning folder that is none is a note, and a table that cannot be read stops every run") {
+  const TemporaryFolder folder;
+  ChildOptions options = in_store();
+  const auto asked = [&](const fs::path& named) {
+    options.environment["KERNWRIGHT_TUNING_DIR"] = named.string();
+    return kernwright_program({"doctor", "--json"}, options);
+  };
+  const ChildResult typo = asked(folder.path() / "typo");
+  CHECK(typo.exit_code == 0);
+  CHECK(typo.err.empty());
+  CHECK(has_problem(json_of(typo), "typo: there is no such folder: the built-in tuning tables alone are used"));
+  CHECK(has_problem(json_of(asked(folder.path())), "no file *.toml is in it"));
+  write_file(folder.path() / "mine.toml", "format = 2\n");
+  const ChildResult wrong = asked(folder.path());
+  CHECK(wrong.exit_code == 3);
+  CHECK_CONTAINS(json_of(wrong)["tuning"]["problem"].get<std::string>(), "mine.toml:1");
+  CHECK(has_problem(json_of(wrong), "mine.toml:1"));
+  CHECK_CONTAINS(kernwright_program({"doctor"}, options).out, "A run is possible on no target");
+  CHECK(kernwright_program({"run", "sparse-mla", "--target", "host", "--quiet"}, options).exit_code != 0);
 }

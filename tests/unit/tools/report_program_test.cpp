@@ -255,6 +255,6 @@ TEST_CASE("report of bench: figures are the JSON's, peers and floors stand besid
 TEST_CASE("report: a file that cannot be written is noticed before the work") {
   for (const std::string command : {"bench", "tune"}) {
     check_error(3, {command, "sparse-mla", "--target", "host", "--heads", "2", "--quiet", "--report", "/no/such/folder/report.html"},
-                {"--report", "/no/such/folder"}, in_store());
+                {"--report /no/such/folder/report.html: there is no folder '/no/such/folder'; make it first"}, in_store());
   }
 }

@@ -131,6 +131,23 @@ TEST_CASE("tune: words that are off, and a table or journal that cannot be writt
   check_error(3, words + std::vector<std::string>{"--union", "0", "--out", folder.path().string()}, {"--out", "no file"}, in_store());
   check_error(3, with_table + std::vector<std::string>{"--union", "0", "--journal", "/no/such/folder/j"},
               {"/no/such/folder/j", "--journal"}, in_store());
+  {
+    INFO("a folder that is not there is named, and no file that nobody asked for");
+    const std::string missing = (folder.path() / "missing").string(),
+                      what = "there is no folder '" + missing + "'; make it first (mkdir -p '";
+    const auto off = words + std::vector<std::string>{"--union", "0"};
+    for (const auto& [option, more] : {std::pair<std::string, std::vector<std::string>>{"--out", {}},
+                                       {"--journal", {"--out", table.string()}},
+                                       {"--report", {"--out", table.string()}}}) {
+      const ChildResult result = kernwright_program(off + std::vector<std::string>{option, missing + "/f"} + more, in_store());
+      CHECK(result.exit_code == 3);
+      CHECK_CONTAINS(result.err, "kernwright: error: io: " + option + " " + missing + "/f: " + what);
+      CHECK_FALSE(contains(result.err, "probe"));
+    }
+    write_file(folder.path() / "file", "");
+    check_error(3, off + std::vector<std::string>{"--out", (folder.path() / "file" / "t.toml").string()}, {"file' is no folder"},
+                in_store());
+  }
   CHECK_FALSE(std::filesystem::exists(table));
 }
 

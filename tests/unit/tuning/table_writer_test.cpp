@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tuning/tuning_table.hpp"
+#include "tuning/tuning_tables.hpp"
 
 using namespace kernwright;
 using namespace kernwright::tuning;
@@ -26,20 +26,21 @@ TEST_CASE("tuning: a written table is read back: rows, digests, and what they ar
   TuningTables read;
   const auto added = read.add(text, "written.toml", TableOwner::user);
   REQUIRE_MESSAGE(added, (added ? "" : added.error().text()) << "\n" << text);
-  const auto match = read.tile({"demo/scale", eight, origin.device, "aaaa"});
-  REQUIRE(match);
-  CHECK(match->tile.text() == "mma:m64n32s2w8");
-  CHECK(match->source == "written.toml (device)");
-  CHECK(match->measured);
-  CHECK(read.tile({"demo/scale", sixteen, origin.device, "aaaa"})->tile.text() == "mma:m32n32s2w8");
-  CHECK_FALSE(read.tile({"demo/scale", eight, origin.device, "cccc"}));
+  const auto match = read.tiles({"demo/scale", eight, origin.device, "aaaa"});
+  REQUIRE(match.size() == 1);
+  CHECK(match[0].row.tile.text() == "mma:m64n32s2w8");
+  CHECK(match[0].source() == "written.toml (device)");
+  CHECK_FALSE(match[0].row.measured.empty());
+  CHECK_FALSE(match[0].stale);
+  CHECK(read.tiles({"demo/scale", sixteen, origin.device, "aaaa"}).at(0).row.tile.text() == "mma:m32n32s2w8");
+  CHECK(read.tiles({"demo/scale", eight, origin.device, "cccc"}).at(0).stale);
   DeviceInfo other = origin.device;
   other.name = "another";
-  CHECK_FALSE(read.tile({"demo/scale", eight, other, "aaaa"}));
-  const auto choice = read.preference({"demo/scale", eight, origin.device, "bbbb"}, "group_size");
-  REQUIRE(choice);
-  CHECK(choice->value == 4);
-  CHECK(choice->digest == "bbbb");
+  CHECK(read.tiles({"demo/scale", eight, other, "aaaa"}).empty());
+  const auto choice = read.preferences({"demo/scale", eight, origin.device, "bbbb"}, "group_size");
+  REQUIRE(choice.size() == 1);
+  CHECK(choice[0].row.value == 4);
+  CHECK(choice[0].row.digest == "bbbb");
   for (const std::string_view part : {"driver = \"13.0\"", "compiler = \"nvrtc 13.0\"", "date = \"2026-01-02\"", "gain = 1.5000",
                                       "noise = 0.0100", "shapes = [\"1x8192 churn 0.05\", ", "default = \"mma:m16n32s2w4\""}) {
     CHECK_MESSAGE(text.find(part) != std::string::npos, text);

@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <optional>
+
+#include "tuning/tuning_tables.hpp"
+
 using namespace kernwright;
 
 namespace {
@@ -66,6 +70,22 @@ TuningTables tables() {
   return read;
 }
 
+/// The best row that holds.
+template <class Row>
+std::optional<TuningTables::Match<Row>> best(const std::vector<TuningTables::Match<Row>>& matches) {
+  for (const auto& match : matches) {
+    if (!match.stale) return match;
+  }
+  return std::nullopt;
+}
+std::optional<TuningTables::Match<TuningRow>> tile_of(const TuningTables& read, const TuningTables::Query& query) {
+  return best(read.tiles(query));
+}
+std::optional<PreferenceRow> preference_of(const TuningTables& read, const TuningTables::Query& query, std::string_view parameter) {
+  const auto match = best(read.preferences(query, parameter));
+  return match ? std::optional(match->row) : std::nullopt;
+}
+
 bool holds(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
@@ -77,9 +97,9 @@ TEST_CASE("tuning: device wins over target over default, then the row that names
   const auto eight = Specialisation().set("heads", 8).set("dtype", DType::bf16).set("d_qk", 576);
   const auto sixteen = Specialisation().set("heads", 16).set("dtype", DType::bf16);
   const auto chosen = [&](const Specialisation& s, const DeviceInfo& d) {
-    const auto match = read.tile({"demo/scale", s, d, {}});
+    const auto match = tile_of(read, {"demo/scale", s, d, {}});
     REQUIRE(match);
-    return match->tile.text() + " " + match->source + (match->measured ? " measured" : "");
+    return match->row.tile.text() + " " + match->source() + (match->row.measured.empty() ? "" : " measured");
   };
   CHECK(chosen(eight, device("sm_90a", "NVIDIA H200")) == "mma:m64n64s1w4 t.toml (device) measured");
   CHECK(chosen(eight, device("sm_90a", "NVIDIA H100")) == "mma:m64n32s1w4 t.toml (target) measured");
@@ -89,8 +109,8 @@ TEST_CASE("tuning: device wins over target over default, then the row that names
   CHECK(chosen(eight, device("sm_90", "NVIDIA H200")) == "mma:m256n32s1w4 t.toml (default)");  // the target's suffix counts
   CHECK(chosen(Specialisation().set("heads", 8), device("host", "host")) == "mma:m16n32s1w4 t.toml (default)");
   CHECK(chosen(sixteen, device("host", "host")) == "mma:m16n16s1w4 t.toml (default)");
-  CHECK_FALSE(read.tile({"demo/other", eight, device("host", "host"), {}}));
-  CHECK_FALSE(TuningTables().tile({"demo/scale", eight, device("host", "host"), {}}));
+  CHECK_FALSE(tile_of(read, {"demo/other", eight, device("host", "host"), {}}));
+  CHECK_FALSE(tile_of(TuningTables(), {"demo/scale", eight, device("host", "host"), {}}));
 }
 
 TEST_CASE("tuning: earlier tables win where rows match equally well") {
@@ -98,8 +118,8 @@ TEST_CASE("tuning: earlier tables win where rows match equally well") {
   TuningTables read;
   REQUIRE(read.add(kRow, "first.toml", TableOwner::kernwright));
   REQUIRE(read.add(kTable, "t.toml", TableOwner::kernwright));
-  CHECK(read.tile({"demo/scale", Specialisation().set("heads", 1), device("sm_80", "x"), {}})->source == "first.toml (default)");
-  CHECK(read.tile({"demo/scale", Specialisation().set("heads", 8), device("sm_80", "x"), {}})->source == "t.toml (default)");
+  CHECK(tile_of(read, {"demo/scale", Specialisation().set("heads", 1), device("sm_80", "x"), {}})->source() == "first.toml (default)");
+  CHECK(tile_of(read, {"demo/scale", Specialisation().set("heads", 8), device("sm_80", "x"), {}})->source() == "t.toml (default)");
 }
 
 TEST_CASE("tuning: a user's row wins over ours, however closely ours names the device, and whichever is read first") {
@@ -133,9 +153,9 @@ value = 2
     if (!user_first) REQUIRE(read.add(kUser, "user.toml", TableOwner::user));
     const auto h200 = device("sm_90a", "NVIDIA H200");
     const auto of = [&](int heads, std::string_view digest) {
-      const auto match = read.tile({"demo/scale", Specialisation().set("heads", heads), h200, digest});
+      const auto match = tile_of(read, {"demo/scale", Specialisation().set("heads", heads), h200, digest});
       REQUIRE(match);
-      return match->tile.text() + " " + match->source;
+      return match->row.tile.text() + " " + match->source();
     };
     // Ours has a row for the device itself; the user's is for the target.
     CHECK(of(8, {}) == "mma:m128n16s1w4 user.toml (target)");
@@ -143,10 +163,10 @@ value = 2
     // A stale row of a user's is passed over for the user's next.
     CHECK(of(32, "old") == "mma:m128n64s1w4 user.toml (device)");
     CHECK(of(32, "new") == "mma:m128n16s1w4 user.toml (target)");
-    CHECK(read.preference({"demo/scale", Specialisation().set("heads", 8), h200, {}}, "group_size")->value == 2);
+    CHECK(preference_of(read, {"demo/scale", Specialisation().set("heads", 8), h200, {}}, "group_size")->value == 2);
     // Where the user says nothing, ours.
     const auto a100 = device("sm_80", "x");
-    CHECK(read.tile({"demo/scale", Specialisation().set("heads", 8), a100, {}})->source == "t.toml (default)");
+    CHECK(tile_of(read, {"demo/scale", Specialisation().set("heads", 8), a100, {}})->source() == "t.toml (default)");
   }
 }
 
@@ -154,10 +174,10 @@ TEST_CASE("tuning: a preference of a parameter") {
   const TuningTables read = tables();
   const auto any = device("sm_80", "x");
   const Specialisation none;
-  CHECK(read.preference({"demo/scale", Specialisation().set("heads", 8), any, {}}, "group_size")->value == 8);
-  CHECK(read.preference({"demo/scale", Specialisation().set("heads", 9), any, {}}, "group_size")->value == 4);
-  CHECK(read.preference({"demo/scale", none, any, {}}, "group_size")->measured == "somewhere");
-  CHECK_FALSE(read.preference({"demo/scale", none, any, {}}, "heads"));
+  CHECK(preference_of(read, {"demo/scale", Specialisation().set("heads", 8), any, {}}, "group_size")->value == 8);
+  CHECK(preference_of(read, {"demo/scale", Specialisation().set("heads", 9), any, {}}, "group_size")->value == 4);
+  CHECK(preference_of(read, {"demo/scale", none, any, {}}, "group_size")->measured == "somewhere");
+  CHECK_FALSE(preference_of(read, {"demo/scale", none, any, {}}, "heads"));
 }
 
 TEST_CASE("tuning: a row for other sources does not count, and is named where it would have decided") {
@@ -185,23 +205,31 @@ digest = "aaaa"
   const auto eight = Specialisation().set("heads", 8);
   const auto h200 = device("sm_90a", "NVIDIA H200"), other = device("sm_90a", "NVIDIA H100");
   const auto tile = [&](const DeviceInfo& d, std::string_view digest) {
-    const auto match = read.tile({"demo/scale", eight, d, digest});
-    return match ? match->tile.text() : "none";
+    const auto match = tile_of(read, {"demo/scale", eight, d, digest});
+    return match ? match->row.tile.text() : "none";
   };
-  const auto stale = [&](const DeviceInfo& d, std::string_view digest) { return read.stale_tile({"demo/scale", eight, d, digest}); };
+  /// The table of the best row of all, where that one is stale.
+  const auto stale = [&](const auto& matches) { return matches.empty() || !matches.front().stale ? std::string() : matches.front().table; };
+  const auto stale_tile = [&](const DeviceInfo& d, std::string_view digest) { return stale(read.tiles({"demo/scale", eight, d, digest})); };
   CHECK(tile(h200, "aaaa") == "mma:m64n64s1w4");
-  CHECK(stale(h200, "aaaa").empty());
+  CHECK(stale_tile(h200, "aaaa").empty());
   CHECK(tile(h200, "bbbb") == "mma:m32n32s1w4");  // the next best that holds
-  CHECK_MESSAGE(holds(stale(h200, "bbbb"), "dated.toml"), stale(h200, "bbbb"));
-  CHECK_MESSAGE(holds(stale(h200, "bbbb"), "heads=8"), stale(h200, "bbbb"));
+  CHECK(stale_tile(h200, "bbbb") == "dated.toml");
   CHECK(tile(h200, "cccc") == "none");
   CHECK(tile(other, "bbbb") == "mma:m32n32s1w4");
-  CHECK(stale(other, "bbbb").empty());  // the row that is stale for nobody here is not spoken of
+  CHECK(stale_tile(other, "bbbb").empty());  // the row that is stale for nobody here is not spoken of
   CHECK(tile(h200, "") == "mma:m64n64s1w4");
-  CHECK(read.preference({"demo/scale", eight, other, "aaaa"}, "group_size")->value == 8);
-  CHECK_FALSE(read.preference({"demo/scale", eight, other, "bbbb"}, "group_size"));
-  CHECK(holds(read.stale_preference({"demo/scale", eight, other, "bbbb"}, "group_size"), "dated.toml"));
-  CHECK(read.stale_preference({"demo/scale", eight, other, "bbbb"}, "heads").empty());
+  CHECK(preference_of(read, {"demo/scale", eight, other, "aaaa"}, "group_size")->value == 8);
+  CHECK_FALSE(preference_of(read, {"demo/scale", eight, other, "bbbb"}, "group_size"));
+  CHECK(stale(read.preferences({"demo/scale", eight, other, "bbbb"}, "group_size")) == "dated.toml");
+  CHECK(read.preferences({"demo/scale", eight, other, "bbbb"}, "heads").empty());
+  // Of what a table's rows for a template come to.
+  CHECK(read.count("dated.toml", "demo/scale", "aaaa").rows == 3);
+  CHECK(read.count("dated.toml", "demo/scale", "aaaa").stale == 1);
+  CHECK(read.count("dated.toml", "demo/scale", "cccc").stale == 3);
+  CHECK(read.count("dated.toml", "demo/scale", "").stale == 0);
+  CHECK(read.count("dated.toml", "demo/other", "aaaa").rows == 0);
+  CHECK(read.count("other.toml", "demo/scale", "aaaa").rows == 0);
 }
 
 TEST_CASE("tuning: a wrong table names file, line and key, and adds nothing") {
@@ -230,16 +258,21 @@ TEST_CASE("tuning: a wrong table names file, line and key, and adds nothing") {
     REQUIRE_FALSE(added);
     CHECK(added.error().code == ErrorCode::malformed);
     CHECK_MESSAGE(holds(added.error().message, part), added.error().message);
-    CHECK_FALSE(read.tile({"demo/scale", Specialisation(), device("host", "host"), {}}));
+    CHECK_FALSE(tile_of(read, {"demo/scale", Specialisation(), device("host", "host"), {}}));
   }
 }
 
-TEST_CASE("tuning: the embedded tables are right") {
-  const auto embedded = embedded_tuning_tables();
-  CHECK_FALSE(embedded.empty());
-  TuningTables read;
-  for (const NamedText& table : embedded) {
-    const auto added = read.add(table.content, table.name, TableOwner::kernwright);
-    CHECK_MESSAGE(added, (added ? "" : added.error().text()));
-  }
+TEST_CASE("tuning: every row that matches comes, best first, and what was measured anywhere is known") {
+  const TuningTables read = tables();
+  const auto eight = Specialisation().set("heads", 8).set("dtype", DType::bf16).set("d_qk", 576);
+  std::string order;
+  const auto h200 = device("sm_90a", "NVIDIA H200");
+  for (const auto& match : read.tiles({"demo/scale", eight, h200, {}})) order += match.row.tile.text() + " ";
+  CHECK(order == "mma:m64n64s1w4 mma:m64n32s1w4 mma:m32n32s1w4 mma:m256n32s1w4 mma:m16n32s1w4 mma:m16n16s1w4 ");
+  CHECK(read.has_measured_tile("demo/scale"));
+  CHECK_FALSE(read.has_measured_tile("demo/other"));
+  TuningTables unmeasured;
+  REQUIRE(unmeasured.add("format = 1\n[[tile]]\ntemplate = \"demo/scale\"\ntarget = \"default\"\ntile = \"mma:m16n16s1w4\"\n", "u.toml",
+                         TableOwner::user));
+  CHECK_FALSE(unmeasured.has_measured_tile("demo/scale"));
 }
