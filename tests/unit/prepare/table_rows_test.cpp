@@ -155,7 +155,7 @@ TEST_CASE("table rows: a default tile is a warning where somebody measured the t
   CHECK(measured.tile(2, h200) == "plain:m1n1024s1w1");
   REQUIRE(measured.warnings().size() == 1);
   CHECK(measured.warnings()[0] ==
-        "no tuning table has a tile of test/scale for factor=1 on NVIDIA H200 (sm_90a): a default tile runs; a row in a table of "
+        "no tuning table has a tile of test/scale (factor=1) on NVIDIA H200 (sm_90a): a default tile runs; a row in a table of "
         "KERNWRIGHT_TUNING_DIR chooses another");
   // On the interpreter nothing is missing.
   Tuned on_host(row("plain:m1n40s1w2", "when = { factor = 9 }\nmeasured = \"elsewhere\"\n", "sm_80"));
@@ -166,7 +166,7 @@ TEST_CASE("table rows: a default tile is a warning where somebody measured the t
   CHECK(unmeasured.tile(1, h200) == "plain:m1n1024s1w1");
   CHECK(unmeasured.warnings().empty());
   CHECK(std::ranges::any_of(unmeasured.infos(), [](const auto& line) {
-    return line == "no tuning table has a tile of test/scale for factor=1 on NVIDIA H200 (sm_90a): a default tile runs";
+    return line == "no tuning table has a tile of test/scale (factor=1) on NVIDIA H200 (sm_90a): a default tile runs";
   }));
 
   // A row that was passed over has its own warning, and that one says what to do.
