@@ -37,7 +37,7 @@ TEST_CASE(
     "row") {
   const TemporaryFolder folder;
   const auto templates =
-      planted_templates(folder.path(), kDecode, misbehaving(12'000'000),
+      planted_templates(folder.path(), kDecode, misbehaving(60'000'000),
                         "block_m = [16, 64]\nblock_n = [16, 32, 48, 64, 80, 96, 512]\nstages = [1]\nwarps = [4]\n", "portable:m16n16s1w4");
   const auto table = folder.path() / "table.toml";
   const auto words = tune_words(templates, table);

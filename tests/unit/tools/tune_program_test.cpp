@@ -16,7 +16,7 @@ namespace {
 const PlantedFamily kPrefill{"sparse_mla", "prefill_portable.cu", "prefill.toml", "  if (params.tokens == 0) return;\n"};
 
 std::filesystem::path planted_templates(const std::filesystem::path& folder, const std::string& block_n, const std::string& standing) {
-  return planted_templates(folder, kPrefill, misbehaving(3'000'000),
+  return planted_templates(folder, kPrefill, misbehaving(15'000'000),
                            "block_m = [16, 64]\nblock_n = [" + block_n + "]\nstages = [1]\nwarps = [4]\n", standing);
 }
 
