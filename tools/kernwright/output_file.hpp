@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string_view>
 
 #include "kernwright/result.hpp"
@@ -13,5 +14,12 @@ Result<> require_folder(std::string_view option, const std::filesystem::path& fi
 /// The same, and io where the folder takes no file or something that is no file is in the file's place. A file that is there stays as it
 /// is.
 Result<> check_writable(std::string_view option, const std::filesystem::path& file);
+
+struct OutputFile {
+  std::string_view option;
+  std::filesystem::path file;  ///< Empty: not asked for.
+};
+/// invalid_argument where two of them are one file, of which one would be lost.
+Result<> require_apart(std::span<const OutputFile> files);
 
 }  // namespace kernwright::tool

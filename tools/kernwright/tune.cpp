@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 
 #include "output_file.hpp"
@@ -90,6 +91,8 @@ Result<TuneEnd> run(const TuneWords& words, const std::function<Result<TuneFamil
   std::ranges::replace(stem, '-', '_');
   const std::filesystem::path table = !words.out.empty() ? words.out : fmt::format("{}-{}.toml", stem, file_part(devices->front().name));
   const std::filesystem::path journal = !words.journal.empty() ? words.journal : table.string() + ".journal.jsonl";
+  const std::array<OutputFile, 3> outputs{{{"--out", table}, {"--journal", journal}, {"--report", words.report}}};
+  if (auto apart = require_apart(outputs); !apart) return fail(std::move(apart.error()));
   return run_tuning({words.output, *runtime, std::move(*devices), std::move(*family), std::move(worker), *contest, table, journal, jobs,
                      words.silence_seconds});
 }

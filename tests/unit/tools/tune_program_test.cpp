@@ -144,6 +144,22 @@ TEST_CASE("tune: words that are off, and a table or journal that cannot be writt
       CHECK_CONTAINS(result.err, "kernwright: error: io: " + option + " " + missing + "/f: " + what);
       CHECK_FALSE(contains(result.err, "probe"));
     }
+    // As on a disk with room for a small file only.
+    for (const std::string option : {"--out", "--report"}) {
+      const std::string output = (folder.path() / "large").string();
+      std::vector<std::string> limited{"-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"", KERNWRIGHT_PROGRAM};
+      limited = limited + off + std::vector<std::string>{option, output, "--journal", (folder.path() / "journal").string()};
+      const ChildResult result = run_child("/bin/sh", limited, in_store());
+      CHECK(result.exit_code == 3);
+      CHECK_CONTAINS(result.err, "kernwright: error: io: " + option + " " + output + ": no file can be made");
+      CHECK_FALSE(std::filesystem::exists(folder.path() / "journal"));
+    }
+    const std::string same = table.string();
+    check_refused(off + std::vector<std::string>{"--out", same, "--journal", same}, {"--out and --journal are one file"});
+    check_refused(off + std::vector<std::string>{"--out", same, "--report", (folder.path() / "." / "table.toml").string()},
+                  {"--out and --report are one file"});
+    check_refused(off + std::vector<std::string>{"--out", same, "--report", same + ".journal.jsonl"},
+                  {"--journal and --report are one file"});
     write_file(folder.path() / "file", "");
     check_error(3, off + std::vector<std::string>{"--out", (folder.path() / "file" / "t.toml").string()}, {"file' is no folder"},
                 in_store());
