@@ -1,7 +1,10 @@
 #include "tune_worker.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "console.hpp"
 #include "search/request_queue.hpp"
@@ -14,16 +17,27 @@ namespace {
 using tuning::Json;
 using tuning::WorkerLines;
 
-void say(const std::string& line) {
-  // A parent that is gone reads nothing: the reading thread ends the process.
-  [[maybe_unused]] const Result<> written = write_stdout(line + "\n");
-}
+/// Lines to the parent, on the descriptor that was standard output. What a tile prints itself must not stand among them: from here on it
+/// goes to standard error.
+class Answers {
+ public:
+  Answers() : descriptor_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)) { ::dup2(STDERR_FILENO, STDOUT_FILENO); }
 
-void say_stage(std::string_view what) {
-  say(WorkerLines::stage(what));
-}
+  void say(const std::string& line) const {
+    const std::string text = line + "\n";
+    for (std::size_t done = 0; done < text.size();) {
+      const ssize_t written = ::write(descriptor_, text.data() + done, text.size() - done);
+      if (written < 0 && errno != EINTR) return;  // a parent that is gone reads nothing: the reading thread ends the process
+      if (written > 0) done += static_cast<std::size_t>(written);
+    }
+  }
 
-Result<TuningBench> open_bench(const std::string& first_line) {
+ private:
+  int descriptor_;  // open until the process ends
+};
+
+template <class SayStage>
+Result<TuningBench> open_bench(const std::string& first_line, const SayStage& say_stage) {
   auto json = tuning::parse_line(first_line);
   if (!json) return fail(std::move(json.error()));
   auto set_up = set_up_of(*json);
@@ -72,8 +86,11 @@ Result<WorkerSetUp> set_up_of(const Json& json) {
 }
 
 ExitCode tune_worker() {
+  const Answers answers;
+  const auto say = [&](const std::string& line) { answers.say(line); };
+  const auto say_stage = [&](std::string_view what) { answers.say(WorkerLines::stage(what)); };
   tuning::RequestQueue requests(STDIN_FILENO);
-  auto bench = open_bench(requests.next());
+  auto bench = open_bench(requests.next(), say_stage);
   if (!bench) {
     say(WorkerLines::fatal(bench.error()));
     return ExitCode::unable;
