@@ -147,6 +147,8 @@ Result<BenchReport> Bench::run() {
 }
 
 Result<BenchReport> bench(const BenchSparseMlaOptions& options) {
+  const std::array<OutputFile, 2> outputs{{{"--json", options.json_file}, {"--report", options.report_file}}};
+  if (auto apart = require_apart(outputs); !apart) return fail(std::move(apart.error()));
   if (auto writable = require_writable_json(options.json_file); !writable) return fail(std::move(writable.error()));
   if (!options.report_file.empty()) {
     if (auto writable = check_writable("--report", options.report_file); !writable) return fail(std::move(writable.error()));

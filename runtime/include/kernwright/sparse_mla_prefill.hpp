@@ -58,8 +58,8 @@ class SparseMlaPrefill {
   static std::shared_future<Result<SparseMlaPrefill>> create_async(const Runtime& runtime, const SparseMlaPrefillOptions& options);
 
   /// Enough for any K up to max_topk, at most workspace_limit: a larger T runs in chunks of whole groups inside one `run`. It grows with
-  /// both arguments: what suffices for the largest call suffices for every other. Per token 0, or
-  /// 256 where T is so large that blocks had better take tokens one by one; there it may be left out, at some cost of time.
+  /// both arguments: what suffices for the largest call suffices for every other. Per token 0, or 256 where T is so large that blocks had
+  /// better take tokens one by one; there it may be left out, at some cost of time.
   [[nodiscard]] Bytes workspace_bytes(std::int64_t tokens, std::int64_t kv_rows) const noexcept;
 
   /// Enqueues the whole operation. Legal while the stream captures: a replay reads the indices that are there then.

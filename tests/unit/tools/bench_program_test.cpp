@@ -73,4 +73,8 @@ TEST_CASE("bench: words that are off, and an output that cannot be written, are 
   const ChildResult unwritable = kernwright_program(with(kSmall, {"--json", "/no/such/folder/bench.json"}));
   CHECK(unwritable.exit_code == 3);
   CHECK_CONTAINS(unwritable.err, "--json /no/such/folder/bench.json: there is no folder '/no/such/folder'; make it first");
+  const TemporaryFolder outputs;
+  const std::string same = (outputs.path() / "bench").string();
+  check_refused({"bench", "sparse-mla", "--target", "host", "--json", same, "--report", same}, {"--json and --report are one file"});
+  CHECK_FALSE(std::filesystem::exists(same));
 }
