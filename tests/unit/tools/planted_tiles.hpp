@@ -21,8 +21,8 @@ struct PlantedFamily {
   std::string folder, source, manifest, first_line;
 };
 
-/// n16 burns time in every block, by so many turns of a loop; n32 is what the template is, but prints where a worker answers; n48 faults, n64 writes nothing, n80 does not
-/// compile, n96 never ends.
+/// n16 burns time in every block, by so many turns of a loop; n32 is what the template is, but prints where a worker answers; n48 faults,
+/// n64 writes nothing, n80 does not compile, n96 never ends.
 inline std::string misbehaving(int turns) {
   return R"(
   if (kw::tile.block_n == 16 && threadIdx.x == 0) {
