@@ -212,9 +212,7 @@ Result<PagedMlaBenchReport> Bench::run() {
 
 Result<PagedMlaBenchReport> bench(const BenchPagedMlaOptions& options) {
   if (auto writable = require_writable_json(options.json_file); !writable) return fail(std::move(writable.error()));
-  RuntimeOptions of_runtime = runtime_options(options.output);
-  if (!options.template_folder.empty()) of_runtime.template_folder = options.template_folder;
-  auto runtime = Runtime::create(std::move(of_runtime));
+  auto runtime = Runtime::create(runtime_options(options.output, options.template_folder));
   if (!runtime) return fail(std::move(runtime.error()));
   auto chosen = choose_device(*runtime, target_word(options.target, "auto"));
   if (!chosen) return fail(std::move(chosen.error()));

@@ -159,7 +159,7 @@ Result<BenchReport> bench(const BenchSparseMlaOptions& options) {
     if (!peer) return fail(std::move(peer.error()));
     peers.push_back(std::move(*peer));
   }
-  auto runtime = Runtime::create(runtime_options(options.output));
+  auto runtime = Runtime::create(runtime_options(options.output, options.template_folder));
   if (!runtime) return fail(std::move(runtime.error()));
   auto chosen = choose_device(*runtime, target_word(options.target, "auto"));
   if (!chosen) return fail(std::move(chosen.error()));

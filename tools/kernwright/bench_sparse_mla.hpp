@@ -18,6 +18,7 @@
 namespace kernwright::tool {
 
 struct BenchSparseMlaOptions {
+  std::string template_folder;  ///< Laid over the built-in templates; empty: those alone.
   OutputOptions output;
   std::string json_file;    ///< Empty: none; "-": stdout.
   std::string report_file;  ///< Empty: none.

@@ -79,6 +79,7 @@ void add_run(CLI::App& app, RunSparseMlaOptions& options, RunPagedKvOptions& pag
       "Tile to ask for, e.g. mma:m64n32s2w8 (default: what a recording of the same target used, else from the tuning tables)");
   command->add_option("--target", options.target,
                       "auto (a CUDA device if there is one, else host), host, or the target of a device here (default: auto)");
+  command->add_option("--templates", options.template_folder, kTemplatesHelp);
   command->add_option("--write-list", options.write_list,
                       "Write a launch list of what the run prepared to this file: warm --list makes it for other stores and targets");
   command->add_flag("--deterministic", options.deterministic, "Make a token's result depend on its own inputs only; turns union off");
@@ -117,6 +118,7 @@ void add_bench(CLI::App& app, BenchSparseMlaOptions& options, BenchPagedMlaOptio
   command->add_option("--union", options.union_word, "auto, 0 (off), 2, 4, 8, 16")->capture_default_str();
   command->add_option("--tile", options.tile, "Tile of the attention kernel (default: from the tuning tables)");
   command->add_option("--target", options.target, "auto, host, or the target of a device here (default: auto)");
+  command->add_option("--templates", options.template_folder, kTemplatesHelp);
   command->add_flag("--deterministic", options.deterministic, "One token at a time");
   command->add_option("--repetitions", options.repetitions, "Timed runs a point (default 15 on a GPU, 3 on host)")
       ->check(CLI::Range(1, 100'000));

@@ -68,11 +68,12 @@ void note(const OutputOptions& output, std::string_view text) {
   if (!output.quiet) write_stderr(fmt::format("kernwright: note: {}\n", text));
 }
 
-RuntimeOptions runtime_options(const OutputOptions& output) {
+RuntimeOptions runtime_options(const OutputOptions& output, const std::string& template_folder) {
   RuntimeOptions options;
   options.log = [](LogLevel level, std::string_view line) { write_stderr(fmt::format("kernwright: {}: {}\n", to_string(level), line)); };
   if (output.quiet) options.log_level = LogLevel::error;
   options.nvrtc_search_folders = fetched_toolkit();
+  if (!template_folder.empty()) options.template_folder = template_folder;
   return options;
 }
 

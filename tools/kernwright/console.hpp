@@ -33,7 +33,8 @@ ExitCode report_usage(std::string_view message);
 /// "kernwright: note: …" unless quiet.
 void note(const OutputOptions& output, std::string_view text);
 
-/// Options whose log goes to stderr: warnings, or what KERNWRIGHT_LOG asks for; errors only where quiet.
-RuntimeOptions runtime_options(const OutputOptions& output);
+/// Options whose log goes to stderr: warnings, or what KERNWRIGHT_LOG asks for; errors only where quiet. `template_folder` is what
+/// --templates names; empty: the built-in templates alone.
+RuntimeOptions runtime_options(const OutputOptions& output, const std::string& template_folder = {});
 
 }  // namespace kernwright::tool

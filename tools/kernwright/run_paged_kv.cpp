@@ -54,9 +54,7 @@ Result<PagedKvReport> run(const RunPagedKvOptions& options) {
     if (!tile) return fail(std::move(tile.error()).within("reading --tile"));
     run_options.tile = std::move(*tile);
   }
-  RuntimeOptions of_runtime = runtime_options(options.output);
-  if (!options.template_folder.empty()) of_runtime.template_folder = options.template_folder;
-  auto runtime = Runtime::create(std::move(of_runtime));
+  auto runtime = Runtime::create(runtime_options(options.output, options.template_folder));
   if (!runtime) return fail(std::move(runtime.error()));
   auto chosen = choose_device(*runtime, target_word(options.target, "auto"));
   if (!chosen) return fail(std::move(chosen.error()));

@@ -138,7 +138,7 @@ Result<RunReport> run(const RunSparseMlaOptions& options) {
     op_options.tile = std::move(*tile);
   }
 
-  Result<Runtime> runtime = Runtime::create(runtime_options(options.output));
+  Result<Runtime> runtime = Runtime::create(runtime_options(options.output, options.template_folder));
   if (!runtime) return fail(std::move(runtime.error()));
   Result<ChosenDevice> chosen = choose_device(*runtime, target_word(options.target, "auto"));
   if (!chosen) return fail(std::move(chosen.error()));

@@ -10,6 +10,7 @@
 namespace kernwright::tool {
 
 struct RunSparseMlaOptions {
+  std::string template_folder;  ///< Laid over the built-in templates; empty: those alone.
   OutputOptions output;
   std::string input_file;              ///< Empty: generated.
   std::string output_file;             ///< Empty: none.

@@ -63,8 +63,7 @@ Result<TuneEnd> run(const TuneWords& words, const std::function<Result<TuneFamil
   if (!words.report.empty()) {
     if (auto writable = check_writable("--report", words.report); !writable) return fail(std::move(writable.error()));
   }
-  RuntimeOptions options = runtime_options(words.output);
-  if (!words.template_folder.empty()) options.template_folder = words.template_folder;
+  RuntimeOptions options = runtime_options(words.output, words.template_folder);
   const int jobs = words.jobs > 0 ? words.jobs : compile_jobs().count;
   options.compiles_at_once = jobs;
   auto runtime = Runtime::create(std::move(options));

@@ -44,9 +44,8 @@ Result<TuningBench> open_bench(const std::string& first_line, const SayStage& sa
   if (!set_up) return fail(std::move(set_up.error()));
   OutputOptions quiet;
   quiet.quiet = true;
-  RuntimeOptions options = runtime_options(quiet);
+  RuntimeOptions options = runtime_options(quiet, set_up->templates);
   options.store = set_up->store;
-  if (!set_up->templates.empty()) options.template_folder = set_up->templates;
   auto runtime = Runtime::create(std::move(options));
   if (!runtime) return fail(std::move(runtime.error()));
   return TuningBench::open(*runtime, *set_up, say_stage);

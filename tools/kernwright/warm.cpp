@@ -39,9 +39,8 @@ CompileJobs jobs_of(const WarmWords& words) {
 }
 
 Result<Runtime> open_runtime(const WarmWords& words, int jobs) {
-  RuntimeOptions options = runtime_options(words.output);
+  RuntimeOptions options = runtime_options(words.output, words.template_folder);
   options.compiles_at_once = jobs;
-  if (!words.template_folder.empty()) options.template_folder = words.template_folder;
   return Runtime::create(std::move(options));
 }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "fixtures/temporary_folder.hpp"
+#include "unit/tools/edited_templates.hpp"
 #include "unit/tools/program.hpp"
 
 using namespace kernwright::tests;
@@ -52,6 +53,21 @@ TEST_CASE("bench: every shape is checked and timed twice, the JSON file holds ev
     const double arithmetic = point["operations"].get<double>() / 1e12 * 1e3, memory = point["bytes"].get<double>() / 2e12 * 1e3;
     CHECK(point["floor_ms"].get<double>() == doctest::Approx(std::max(arithmetic, memory)));
     CHECK(point["floor_by"] == (arithmetic >= memory ? "arithmetic" : "memory"));
+  }
+}
+
+TEST_CASE("bench: what is wrong is exit code 1, and has no time") {
+  const TemporaryFolder folder;
+  const auto templates =  // a union's last row is left out
+      edited_templates(folder.path(), "sparse_mla/prefill_keys.cuh", "if (slot >= count) return {0, 0};",
+                       "if (slot >= count - 1) return {0, 0};");
+  const ChildResult result = kernwright_program(with(kSmall, {"--templates", templates.c_str(), "--json", "-"}));
+  CHECK(result.exit_code == 1);
+  const Json report = Json::parse(result.out);
+  REQUIRE(report["points"].size() == 2);
+  for (const Json& point : report["points"]) {
+    CHECK(point["check"]["passed"] == false);
+    CHECK(point["total"]["samples_ms"].empty());
   }
 }
 

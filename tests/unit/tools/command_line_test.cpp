@@ -8,6 +8,7 @@
 #include "support/index_walk.hpp"
 #include "support/random.hpp"
 #include "support/safetensors.hpp"
+#include "unit/tools/edited_templates.hpp"
 #include "unit/tools/kernel_like_attention.hpp"
 #include "unit/tools/program.hpp"
 
@@ -71,7 +72,7 @@ TEST_CASE("command line: help and version") {
   }
   const std::string run_help = kernwright_program({"run", "sparse-mla", "--help"}).out;
   for (const char* option : {"--input", "--output", "--tokens", "--batch", "--heads", "--kv-rows", "--topk", "--churn", "--seed", "--union",
-                             "--tile", "--target", "--deterministic", "--check", "--json", "--quiet"}) {
+                             "--tile", "--target", "--templates", "--deterministic", "--check", "--json", "--quiet"}) {
     CHECK_CONTAINS(run_help, option);
   }
   const std::string paged_help = kernwright_program({"run", "paged-kv", "--help"}).out;
@@ -243,6 +244,17 @@ TEST_CASE("command line: a wrong answer is exit code 1") {
   CHECK(json["check"]["passed"] == false);
   CHECK(json["check"]["bound_violations"] > 0);
   CHECK(!json["check"]["first_failure"].get<std::string>().empty());
+}
+
+TEST_CASE("command line: run takes templates that are laid over the built-in ones, and sees a fault in them") {
+  const TemporaryFolder folder;
+  const auto templates =
+      edited_templates(folder.path(), "sparse_mla/prefill_softmax.cuh", "float factor = 1.0f / sum;", "float factor = 1.01f / sum;");
+  const std::vector<std::string> checked = kRun + std::vector<std::string>{"--check", "--json", "--quiet"};
+  CHECK(kernwright_program(checked).exit_code == 0);
+  const ChildResult result = kernwright_program(checked + std::vector<std::string>{"--templates", templates.string()});
+  CHECK_MESSAGE(result.exit_code == 1, result.err << result.out);
+  CHECK(json_of(result)["check"]["bound_violations"] > 0);
 }
 
 TEST_CASE("command line: input files that are not what they must be are refused by name") {
