@@ -112,6 +112,15 @@ TEST_CASE("table rows: where a row's tile is not legal the next row that matches
   }
   REQUIRE(several.warnings().size() == 1);
   CHECK(holds(several.warnings()[0], "tuning table a.toml (target) names a tile for test/scale that is passed over"));
+  // Another table, template or tile is another matter.
+  TuningTables::Match<TuningRow> other_table = match, other_template = match, other_tile = match;
+  other_table.table = "b.toml";
+  other_template.row.template_name = "test/other";
+  other_tile.row.tile = *Tile::parse("plain:m1n2s1w1");
+  for (const auto& other_match : {other_table, other_template, other_tile}) {
+    warn_of_illegal_tile(several.state(), other_match, Error{ErrorCode::invalid_argument, "not legal", {}});
+  }
+  CHECK(several.warnings().size() == 4);
 
   Tuned none(row("plain:m1n41s1w1", "", "host"));
   CHECK(none.tile(1) == "plain:m1n1024s1w1");
