@@ -1,11 +1,17 @@
-"""Ours, the Triton peer and (where it is installed) padded FlashMLA on the same inputs, in one process on one GPU.
+"""Ours, the Triton peer and (where it is installed) padded FlashMLA on the same inputs, in one process on one GPU; and ours one token at a time
+beside the gather-only limit.
 
     python3 benchmarks/side_by_side [--shapes 1x2048,1x4096,1x8192,2x4096,4x2048] [--churn 0.05] [--heads 8] [--topk 2048]
                                     [--input F.safetensors ...] [--repetitions 15] [--seed 1] [--json FILE]
 
 Everything from the indices to the output counts: the peer's sort and merge, our union build. Each program's output is compared with an fp32
 reference on sampled tokens before it is timed. Times are by events, the median of the repetitions after 3, over two copies of the input in turn; the
-peer runs its best of several groups and tiles. Ratios are peer over ours, from this run. The exit code is 1 where an output is wrong.
+peer runs its best of several groups and tiles. Ratios are peer over ours, from this run.
+
+The second table: ours with union off and deterministic, and the least time of several kernels that bring the rows of the same lists into shared
+memory and do nothing else (gather_limit.py); every token's rows are checked before and after that is timed. Its ratios are ours over gather-only.
+
+All ratios take the larger of two timings of ours. The exit code is 1 where an output is wrong.
 Needs torch, triton and the kernwright package.
 """
 
@@ -15,7 +21,6 @@ import argparse
 import datetime
 import json
 import math
-import statistics
 import sys
 
 try:
@@ -24,8 +29,11 @@ try:
 except ImportError as missing:
     sys.exit(f"{missing.name} is not installed: this benchmark needs torch, triton and the kernwright package, and a CUDA device")
 
+import gather_limit
 import triton_peer
 import walk
+from correctness import wrong_rows
+from timing import timed
 
 
 def problem(arguments, name: str):
@@ -49,40 +57,7 @@ def recorded(file: str):
         return tensors.get_tensor("q"), tensors.get_tensor("kv"), tensors.get_tensor("indices"), scale
 
 
-def wrong_rows(q, kv, indices, scale, out, samples: int = 256) -> int:
-    """Rows off by more than the rounding of P and of the output: |out - ref| <= 2^-8 (|ref| + sum p |v|), in fp32."""
-    chosen = torch.linspace(0, q.shape[0] - 1, samples).long().unique().tolist()
-    wrong = 0
-    for token in chosen:
-        rows = indices[token][indices[token] >= 0].long()
-        keys = kv[rows].float()
-        p = torch.softmax(q[token].float() @ keys.T * scale, dim=1)
-        values = keys[:, :512]
-        reference = p @ values
-        bound = (reference.abs() + p @ values.abs()) * 2**-8
-        wrong += int(((out[token].float() - reference).abs() > bound).any(dim=1).sum())
-    return wrong
-
-
-def timed(run, inputs, repetitions: int):
-    """Milliseconds: median, smallest, largest."""
-    for i in range(3):
-        run(*inputs[i % len(inputs)])
-    torch.cuda.synchronize()
-    samples = []
-    for i in range(repetitions):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        # A kernel in front keeps the device busy while the host enqueues: what is measured is the device.
-        torch.cuda._sleep(2_000_000)
-        begin.record()
-        run(*inputs[i % len(inputs)])
-        end.record()
-        end.synchronize()
-        samples.append(begin.elapsed_time(end))
-    return statistics.median(samples), min(samples), max(samples)
-
-
-def ours(heads: int, topk: int, rows: int):
+def ours(heads: int, **words):
     import kernwright
 
     out = {}
@@ -91,7 +66,7 @@ def ours(heads: int, topk: int, rows: int):
         key = q.shape[0]
         if key not in out:
             out[key] = torch.empty(q.shape[0], heads, 512, dtype=torch.bfloat16, device=q.device)
-        kernwright.sparse_mla_prefill(q, kv, indices, scale, out=out[key], union="auto")
+        kernwright.sparse_mla_prefill(q, kv, indices, scale, out=out[key], **words)
         return out[key]
 
     return run
@@ -145,6 +120,39 @@ def best_peer(arguments, inputs, heads: int):
     return timed(run, inputs, arguments.repetitions), f"G={group} n{tile[0]} w{tile[1]} s{tile[2]}"
 
 
+def best_gather(arguments, inputs):
+    """The fastest gather-only candidate on this shape: (milliseconds, smallest, largest), name."""
+    lists = [(kv, indices, gather_limit.list_lengths(indices)) for _, kv, indices, _ in inputs]
+    best = None
+    for candidate in gather_limit.candidates():
+        gather = gather_limit.runner(candidate, lists[0][0].device)
+        if gather is None:
+            continue
+        bad = gather_limit.wrong_tokens(gather, *lists[0][:2])
+        time = timed(gather, lists, arguments.repetitions)
+        bad += gather_limit.wrong_tokens(gather, *lists[1][:2])  # what the timed runs left behind has not spoilt it
+        if bad:
+            raise SystemExit(f"gather-only {candidate.text()} is wrong for {bad} tokens")
+        if best is None or time[0] < best[0][0]:
+            best = time, candidate.text()
+    if best is None:
+        raise SystemExit("the device can run none of the gather-only candidates")
+    return best
+
+
+def per_token(arguments, name: str, inputs, heads: int):
+    """Ours one token at a time, beside the gather-only limit."""
+    run = ours(heads, union=0, deterministic=True)
+    bad = wrong_rows(*inputs[0], run(*inputs[0]))
+    if bad:
+        raise SystemExit(f"{name}: ours one token at a time is wrong in {bad} rows")
+    first = timed(run, inputs, arguments.repetitions)
+    limit, choice = best_gather(arguments, inputs)
+    again = timed(run, inputs, arguments.repetitions)
+    return {"per_token_ms": first, "per_token_again_ms": again, "gather_ms": limit, "gather_choice": choice,
+            "gather_ratio": max(first[0], again[0]) / limit[0]}  # fmt: skip
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", default="1x2048,1x4096,1x8192,2x4096,4x2048")
@@ -165,7 +173,7 @@ def main() -> int:
         base = recorded(name) if arguments.input else problem(arguments, name)
         heads = base[0].shape[1]
         inputs = [base, tuple(part.clone() if torch.is_tensor(part) else part for part in base)]
-        run = ours(heads, base[2].shape[1], base[0].shape[0])
+        run = ours(heads, union="auto")
         bad = wrong_rows(*base, run(*base))
         if bad:
             print(f"{name}: ours is wrong in {bad} rows")
@@ -181,8 +189,13 @@ def main() -> int:
                        "ratio": ratio, "flash_mla_padded_ms": padded})  # fmt: skip
         print(f"{name:>12} {first[0]:9.4f} {again[0]:9.4f} {peer[0]:10.4f} {choice:>16} {math.floor(ratio * 100) / 100:6.2f} "
               f"{'not installed' if padded is None else format(padded[0], '.4f'):>12}", flush=True)  # fmt: skip
+        shapes[-1].update(per_token(arguments, name, inputs, heads))
     mean = math.exp(sum(math.log(r) for r in ratios) / len(ratios))
     print(f"geometric mean of the ratios: {math.floor(mean * 1000) / 1000:.3f}, smallest {math.floor(min(ratios) * 100) / 100:.2f}")
+    print(f"{'shape':>12} {'per token':>9} {'again':>9} {'gather-only':>11} {'its choice':>26} {'ratio':>6}")
+    for shape in shapes:
+        print(f"{shape['shape']:>12} {shape['per_token_ms'][0]:9.4f} {shape['per_token_again_ms'][0]:9.4f} {shape['gather_ms'][0]:11.4f} "
+              f"{shape['gather_choice']:>26} {math.ceil(shape['gather_ratio'] * 100) / 100:6.2f}")  # fmt: skip
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump({"format": 1, "device": torch.cuda.get_device_name(), "torch": torch.__version__,
