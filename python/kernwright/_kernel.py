@@ -99,7 +99,8 @@ class Kernel:
         return c.reports("kw_kernel_reports", self._pointer)[0]
 
     def launch(self, grid: int | Sequence[int], *, stream: int | None = None, **values: Any) -> None:
-        """Enqueues one launch. Every member of the parameter struct is given by name; a pointer takes an array, None, or an address.
+        """Enqueues one launch. Every member of the parameter struct is given by name; a pointer takes an array of any dtype, None, or an
+        address.
 
         Args:
             grid: blocks: x, or up to three of x, y, z.
@@ -116,7 +117,7 @@ class Kernel:
         for name, kind in self._params:
             value = values[name]
             if kind == "pointer" and value is not None and not isinstance(value, int):
-                data, device, _, _, _, current = _native.describe(value, name, stream)
+                data, device, current = _native.locate(value, name, stream)
                 if device != self._device:
                     raise ValueError(f"argument {name}: it is on {_name(device)}; the kernel was prepared for {_name(self._device)}")
                 where = current if where is None and current else where

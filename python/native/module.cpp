@@ -7,39 +7,23 @@
 namespace kernwright::python {
 namespace {
 
-/// (data, device, dtype, shape, stride) of an array, for launches of own kernels.
-PyObject* describe(PyObject* /*module*/, PyObject* arguments) {
+/// Where an array's memory is, for launches of own kernels.
+PyObject* locate(PyObject* /*module*/, PyObject* arguments) {
   PyObject *object = nullptr, *stream = nullptr;
   const char* name = nullptr;
   if (PyArg_ParseTuple(arguments, "OsO", &object, &name, &stream) == 0) return nullptr;
   ExchangeTypes types;
   TensorArgument argument;
-  if (!argument.read(object, name, types, stream)) return nullptr;
-  const kw_tensor& tensor = argument.tensor;
-  const Reference shape = Reference::take(PyTuple_New(tensor.rank));
-  const Reference stride = Reference::take(PyTuple_New(tensor.rank));
-  if (!shape || !stride) return nullptr;
-  for (std::int32_t d = 0; d < tensor.rank; ++d) {
-    PyObject* const extent = PyLong_FromLongLong(tensor.shape[d]);
-    PyObject* const step = PyLong_FromLongLong(tensor.stride[d]);
-    if (extent == nullptr || step == nullptr) {
-      Py_XDECREF(extent);
-      Py_XDECREF(step);
-      return nullptr;
-    }
-    PyTuple_SetItem(shape.get(), d, extent);
-    PyTuple_SetItem(stride.get(), d, step);
-  }
-  const Reference data = Reference::take(PyLong_FromVoidPtr(tensor.data));
-  if (!data) return nullptr;
+  if (!argument.read(object, name, types, stream, Wanted::memory)) return nullptr;
   void* current = nullptr;
   if (argument.device != KW_HOST && argument.exchange != nullptr && argument.exchange->current_stream != nullptr &&
       argument.exchange->current_stream(dlpack::kCuda, argument.device, &current) != 0) {
     return nullptr;
   }
+  const Reference data = Reference::take(PyLong_FromVoidPtr(argument.tensor.data));
   const Reference now = Reference::take(PyLong_FromVoidPtr(current));
-  if (!now) return nullptr;
-  return Py_BuildValue("OiiOOO", data.get(), argument.device, tensor.dtype, shape.get(), stride.get(), now.get());
+  if (!data || !now) return nullptr;
+  return Py_BuildValue("OiO", data.get(), argument.device, now.get());
 }
 
 int fill(PyObject* module) {
@@ -53,9 +37,9 @@ int fill(PyObject* module) {
 
 // The name is Python's.
 PyMODINIT_FUNC PyInit__native() {  // NOLINT(readability-identifier-naming)
-  static PyMethodDef methods[] = {{"describe", kernwright::python::describe, METH_VARARGS,
-                                   "describe(array, name, stream) -> (data, device, dtype, shape, stride, current stream)"},
-                                  {nullptr, nullptr, 0, nullptr}};
+  static PyMethodDef methods[] = {
+      {"locate", kernwright::python::locate, METH_VARARGS, "locate(array, name, stream) -> (data, device, current stream)"},
+      {nullptr, nullptr, 0, nullptr}};
   static PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(kernwright::python::fill)}, {0, nullptr}};
   static PyModuleDef definition{PyModuleDef_HEAD_INIT,
                                 "kernwright._native",

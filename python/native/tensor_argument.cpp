@@ -31,7 +31,7 @@ kw_dtype dtype_of(const dlpack::DataType& type, bool on_host) {
   return 0;
 }
 
-bool convert(const dlpack::Tensor& from, TensorArgument& to) {
+bool convert(const dlpack::Tensor& from, Wanted wanted, TensorArgument& to) {
   switch (from.device.type) {
     case dlpack::kCpu:
     case dlpack::kCudaHost: to.device = KW_HOST; break;
@@ -42,6 +42,8 @@ bool convert(const dlpack::Tensor& from, TensorArgument& to) {
                    static_cast<int>(from.device.type));
       return false;
   }
+  to.tensor.data = from.data == nullptr ? nullptr : static_cast<char*>(from.data) + from.byte_offset;
+  if (wanted == Wanted::memory) return true;
   if (from.rank < 0 || from.rank > 4) {
     PyErr_Format(PyExc_ValueError, "argument %s: it has %d dimensions; legal is at most 4", to.name, static_cast<int>(from.rank));
     return false;
@@ -54,7 +56,6 @@ bool convert(const dlpack::Tensor& from, TensorArgument& to) {
   }
   kw_tensor& tensor = to.tensor;
   tensor.size = sizeof(tensor);
-  tensor.data = from.data == nullptr ? nullptr : static_cast<char*>(from.data) + from.byte_offset;
   tensor.dtype = dtype;
   tensor.rank = from.rank;
   std::int64_t row_major = 1;
@@ -126,7 +127,7 @@ const dlpack::Exchange* ExchangeTypes::find(PyObject* object) {
   return exchange;
 }
 
-bool TensorArgument::read(PyObject* object, const char* argument, ExchangeTypes& types, PyObject* stream) {
+bool TensorArgument::read(PyObject* object, const char* argument, ExchangeTypes& types, PyObject* stream, Wanted wanted) {
   name = argument;
   exchange = types.find(object);
   if (exchange != nullptr) {
@@ -135,7 +136,7 @@ bool TensorArgument::read(PyObject* object, const char* argument, ExchangeTypes&
       name_error(argument);
       return false;
     }
-    return convert(borrowed, *this);
+    return convert(borrowed, wanted, *this);
   }
   capsule = export_capsule(object, stream);
   if (!capsule) {
@@ -154,7 +155,7 @@ bool TensorArgument::read(PyObject* object, const char* argument, ExchangeTypes&
     name_error(argument);
     return false;
   }
-  return convert(managed->tensor, *this);  // the capsule is not renamed, so it frees what it holds when it goes
+  return convert(managed->tensor, wanted, *this);  // the capsule is not renamed, so it frees what it holds when it goes
 }
 
 bool TensorArgument::drop_middle() {

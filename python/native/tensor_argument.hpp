@@ -26,7 +26,11 @@ class ExchangeTypes {
   std::vector<Known> known_;
 };
 
-/// One argument, read. Where it came over a capsule, the object's memory is held until this ends.
+/// What is asked of an argument: a tensor that the C interface has a dtype for, or where its memory is, whatever that holds.
+enum class Wanted { tensor, memory };
+
+/// One argument, read. Of `tensor` a memory has nothing but `data`. Where it came over a capsule, the object's memory is held until this
+/// ends.
 struct TensorArgument {
   const char* name = "";
   kw_tensor tensor{};
@@ -35,7 +39,7 @@ struct TensorArgument {
   Reference capsule;
 
   /// False with Python's error set: TypeError where it is no tensor, ValueError where it cannot be passed on.
-  bool read(PyObject* object, const char* argument, ExchangeTypes& types, PyObject* stream);
+  bool read(PyObject* object, const char* argument, ExchangeTypes& types, PyObject* stream, Wanted wanted = Wanted::tensor);
   /// [n, 1, m] becomes [n, m]; another middle extent is a ValueError.
   bool drop_middle();
 };

@@ -246,6 +246,17 @@ class OwnKernel(unittest.TestCase):
             self.assertEqual(again.report["cache"], "store")
             self.assertTrue(again.report["fit_recorded"])
 
+    def test_a_pointer_takes_an_array_of_any_dtype_and_rank(self) -> None:
+        kernel = self.make(kernwright.default_runtime(), 32)
+        x = numpy.random.default_rng(2).standard_normal((4, 32), dtype="float32")
+        weight, expected = numpy.ones(32, dtype="float32"), numpy.empty_like(x)
+        kernel.launch(4, x=x, weight=weight, out=expected, rows=4, epsilon=1e-6)
+        for dtype in ("uint32", "int16", "float64", "complex64"):
+            out = numpy.zeros_like(x)
+            kernel.launch(4, x=x.view(dtype), weight=weight.view(dtype).reshape(1, 1, 1, 2, 2, -1), out=out.view(dtype), rows=4, epsilon=1e-6)
+            with self.subTest(dtype=dtype):
+                numpy.testing.assert_array_equal(out, expected)
+
     def test_wrong_launches_are_refused(self) -> None:
         kernel = self.make(kernwright.default_runtime(), 32)
         x = numpy.zeros((1, 32), dtype="float32")
