@@ -182,7 +182,7 @@ def _make_out(q: Any, d_v: int, stream: int | None) -> Any:
     if type(q).__module__.partition(".")[0] == "numpy":
         return sys.modules["numpy"].empty((shape[0], shape[1], d_v), dtype="uint16")
     if hasattr(q, "new_empty"):
-        return q.new_empty((shape[0], shape[1], d_v))
+        return q.new_empty(shape[0], shape[1], d_v)
     raise ValueError(f"argument out: it must be given where q is a {type(q).__name__}")
 
 

@@ -291,11 +291,10 @@ class Runtime:
 
 def _scratch(size: int, like: Any) -> Any:
     """`size` bytes where `like` is: the workspace of a call that was given none."""
-    module = type(like).__module__.partition(".")[0]
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(like, torch.Tensor):
-        return torch.empty(size, dtype=torch.uint8, device=like.device)
-    if module == "numpy":
+        return like.new_empty(size, dtype=torch.uint8)
+    if type(like).__module__.partition(".")[0] == "numpy":
         return sys.modules["numpy"].empty(size, dtype="uint8")
     raise ValueError(f"argument workspace: it must be given where q is a {type(like).__name__}; {size} bytes are needed")
 
