@@ -178,27 +178,32 @@ void judge(const PagedMlaInputs& inputs, const PagedMlaProblem::Outputs& outputs
   CHECK(outputs.gaps_untouched);
 }
 
-void decode_is_right(const Runtime& runtime, DeviceId device, const PagedMlaCase& c) {
+PagedMlaProblem::Outputs decode_once(const Runtime& runtime, DeviceId device, const PagedMlaCase& c, const PagedMlaInputs& inputs) {
   CAPTURE(c.text());
   auto op = PagedMlaDecode::create(runtime, options_of(c, device));
   REQUIRE_MESSAGE(op, (op ? "" : op.error().text()));
-  const auto inputs = make_inputs(c);
   std::unique_ptr<PagedRows> rows;
   if (c.layers == 0) {
-    rows = make_static_rows(runtime, device, c, *inputs);
+    rows = make_static_rows(runtime, device, c, inputs);
   } else {
-    auto unified = std::make_unique<UnifiedRows>(runtime, device, c, *inputs);
+    auto unified = std::make_unique<UnifiedRows>(runtime, device, c, inputs);
     CHECK(unified->compact() > 0);
     rows = std::move(unified);
   }
-  PagedMlaProblem problem(runtime, device, c, *inputs, *rows, op->workspace_bytes());
+  PagedMlaProblem problem(runtime, device, c, inputs, *rows, op->workspace_bytes());
   auto stream = runtime.create_stream(device);
   REQUIRE(stream);
   const auto ran = op->run(problem.arguments, stream->handle());
   REQUIRE_MESSAGE(ran, (ran ? "" : ran.error().text()));
   REQUIRE(stream->synchronize());
-  judge(*inputs, problem.download());
   if (c.tile) CHECK(op->reports().front().tile_fitted == *c.tile);
+  return problem.download();
+}
+
+void decode_is_right(const Runtime& runtime, DeviceId device, const PagedMlaCase& c) {
+  CAPTURE(c.text());
+  const auto inputs = make_inputs(c);
+  judge(*inputs, decode_once(runtime, device, c, *inputs));
 }
 
 std::vector<Tile> fitting_tiles(const Runtime& runtime, DeviceId device, const PagedMlaCase& c) {

@@ -106,7 +106,11 @@ class PagedMlaProblem {
 void judge(const PagedMlaInputs& inputs, const PagedMlaProblem::Outputs& outputs);
 [[nodiscard]] support::SparseMlaCheck check_of(const PagedMlaInputs& inputs, const PagedMlaProblem::Outputs& outputs);
 
-/// Makes the op, runs it once, judges it, and checks that the tile asked for ran.
+/// Makes the op, runs it once on `inputs` over a pool of the case's kind, and checks that the tile asked for ran.
+[[nodiscard]] PagedMlaProblem::Outputs decode_once(const Runtime& runtime, DeviceId device, const PagedMlaCase& c,
+                                                   const PagedMlaInputs& inputs);
+
+/// The same on the case's own inputs, judged.
 void decode_is_right(const Runtime& runtime, DeviceId device, const PagedMlaCase& c);
 
 /// One NaN in the query of one row: that row's output and lse are NaN, however its request is cut, and no other row's bits change.

@@ -20,6 +20,7 @@
 #include "support/progress.hpp"
 #include "support/random.hpp"
 #include "target_choice.hpp"
+#include "tile_word.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -88,11 +89,9 @@ Result<PagedMlaBenchPoint> Bench::measure(const PagedMlaPoint& point, PoolKind k
   op_options.query_tokens = query_tokens();
   op_options.page_size = options_.page_size;
   op_options.pool = kind;
-  if (!options_.tile.empty()) {
-    auto tile = Tile::parse(options_.tile);
-    if (!tile) return fail(std::move(tile.error()).within("reading --tile"));
-    op_options.tile = std::move(*tile);
-  }
+  auto tile = parse_tile(options_.tile);
+  if (!tile) return fail(std::move(tile.error()));
+  op_options.tile = std::move(*tile);
   const std::string name = fmt::format("{}, {}", point.name(), to_string(kind));
   progress.working_on(name + ": kernels");
   auto op = PagedMlaDecode::create(runtime_, op_options);

@@ -19,6 +19,7 @@
 #include "support/format.hpp"
 #include "support/progress.hpp"
 #include "target_choice.hpp"
+#include "tile_word.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -50,11 +51,9 @@ Result<SparseMlaPrefill> Bench::make_op(const SparseMlaInput& input) {
   auto group = parse_union(options_.union_word, options_.deterministic);
   if (!group) return fail(std::move(group.error()));
   op.group_size = *group;
-  if (!options_.tile.empty()) {
-    auto tile = Tile::parse(options_.tile);
-    if (!tile) return fail(std::move(tile.error()).within("reading --tile"));
-    op.tile = std::move(*tile);
-  }
+  auto tile = parse_tile(options_.tile);
+  if (!tile) return fail(std::move(tile.error()));
+  op.tile = std::move(*tile);
   return SparseMlaPrefill::create(runtime_, op);
 }
 

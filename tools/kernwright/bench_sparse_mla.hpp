@@ -18,7 +18,6 @@
 namespace kernwright::tool {
 
 struct BenchSparseMlaOptions {
-  std::string template_folder;  ///< Laid over the built-in templates; empty: those alone.
   OutputOptions output;
   std::string json_file;    ///< Empty: none; "-": stdout.
   std::string report_file;  ///< Empty: none.
@@ -28,6 +27,7 @@ struct BenchSparseMlaOptions {
   std::string union_word = "auto";
   std::string tile;
   std::string target;
+  std::string template_folder;  ///< Laid over the built-in templates; empty: those alone.
   bool deterministic = false;
   std::optional<int> repetitions;
   double peak_tflops = 0;  ///< 0: of the device where it is known.

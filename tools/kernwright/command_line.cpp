@@ -53,9 +53,7 @@ void add_run(CLI::App& app, RunSparseMlaOptions& options, RunPagedKvOptions& pag
       "--input", options.input_file,
       "A safetensors file: q [T, H, 576 or 512] BF16, kv [S, d_qk] BF16, indices [T, K] I32, and optionally topk_length [T] I32 and "
       "attn_sink [H] F32; sm_scale from its metadata, else d_qk^(-1/2); or a recording (KERNWRIGHT_RECORD), as it is. Without it: q and kv "
-      "of N(0, "
-      "1), "
-      "indices a random walk");
+      "of N(0, 1), indices a random walk");
   command->add_option("--output", options.output_file, "Write out [T, H, 512] BF16, max_logits and lse [T, H] F32 to a safetensors file");
   const auto generated = [&](CLI::Option* option) { option->excludes(input); };
   using Number = std::int64_t;

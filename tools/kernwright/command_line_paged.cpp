@@ -14,9 +14,7 @@ void add_run_paged_kv(CLI::App& run, RunPagedKvOptions& options, Action& action)
       "--input", options.input_file,
       "A safetensors file: req_to_token [slots, width] I32, requests and lengths [B] I64, q [B, s_q, H, 576 or 512] BF16, kv "
       "[V · page_size, d_qk] BF16, the row of each virtual token, page 0 being the sink, and optionally starts [B] I64; page_size (64), "
-      "layers (1) and "
-      "sm_scale "
-      "(d_qk^(-1/2)) from its metadata. Without it: generated");
+      "layers (1) and sm_scale (d_qk^(-1/2)) from its metadata. Without it: generated");
   command->add_option("--output", options.output_file,
                       "Write block_table, token_indices, write_locations, out and lse of each pool to a safetensors file");
   using Number = std::int64_t;

@@ -63,13 +63,15 @@ Json sealed_json(const DoctorReport& report) {
 }
 
 Json rows_json(const TemplateRows& rows) {
-  const auto holding = [&](Closeness closeness) { return rows.holding[static_cast<std::size_t>(closeness)]; };
   return {{"template", rows.template_name},
           {"known", rows.known},
           {"tiles", rows.tiles},
           {"preferences", rows.preferences},
-          {"here", {{"device", holding(Closeness::device)}, {"target", holding(Closeness::target)}, {"default", holding(Closeness::any)}}},
-          {"elsewhere", holding(Closeness::none)},
+          {"here",
+           {{"device", rows.holding(Closeness::device)},
+            {"target", rows.holding(Closeness::target)},
+            {"default", rows.holding(Closeness::any)}}},
+          {"elsewhere", rows.holding(Closeness::none)},
           {"stale", rows.stale},
           {"digest", text_or_null(rows.digest)},
           {"stale_digests", rows.stale_digests},

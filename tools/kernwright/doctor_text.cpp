@@ -87,8 +87,7 @@ std::string rows_text(const TemplateRows& rows) {
   if (!rows.known) return text + "no such template is built in: they count where a program registers one";
   std::vector<std::string> parts;
   const auto add = [&](Closeness closeness, std::string_view form) {
-    const std::size_t count = rows.holding[static_cast<std::size_t>(closeness)];
-    if (count > 0) parts.push_back(fmt::format("{} {}", count, form));
+    if (rows.holding(closeness) > 0) parts.push_back(fmt::format("{} {}", rows.holding(closeness), form));
   };
   add(Closeness::device, "for a device here");
   add(Closeness::target, "for a target here");

@@ -9,6 +9,7 @@
 #include "support/progress.hpp"
 #include "support/safetensors.hpp"
 #include "target_choice.hpp"
+#include "tile_word.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -49,11 +50,9 @@ Result<PagedKvReport> run(const RunPagedKvOptions& options) {
   if (!kinds) return fail(Error(kinds.error()));
   PagedKvRunOptions run_options;
   run_options.check = options.check;
-  if (!options.tile.empty()) {
-    auto tile = Tile::parse(options.tile);
-    if (!tile) return fail(std::move(tile.error()).within("reading --tile"));
-    run_options.tile = std::move(*tile);
-  }
+  auto tile = parse_tile(options.tile);
+  if (!tile) return fail(std::move(tile.error()));
+  run_options.tile = std::move(*tile);
   auto runtime = Runtime::create(runtime_options(options.output, options.template_folder));
   if (!runtime) return fail(std::move(runtime.error()));
   auto chosen = choose_device(*runtime, target_word(options.target, "auto"));

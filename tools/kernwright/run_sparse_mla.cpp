@@ -14,6 +14,7 @@
 #include "support/safetensors.hpp"
 #include "support/spread.hpp"
 #include "target_choice.hpp"
+#include "tile_word.hpp"
 
 namespace kernwright::tool {
 namespace {
@@ -132,11 +133,9 @@ Result<RunReport> run(const RunSparseMlaOptions& options) {
   SparseMlaPrefillOptions op_options;
   op_options.group_size = *group;
   op_options.deterministic = options.deterministic;
-  if (!options.tile.empty()) {
-    Result<Tile> tile = Tile::parse(options.tile);
-    if (!tile) return fail(std::move(tile.error()).within("reading --tile"));
-    op_options.tile = std::move(*tile);
-  }
+  Result<std::optional<Tile>> tile = parse_tile(options.tile);
+  if (!tile) return fail(std::move(tile.error()));
+  op_options.tile = std::move(*tile);
 
   Result<Runtime> runtime = Runtime::create(runtime_options(options.output, options.template_folder));
   if (!runtime) return fail(std::move(runtime.error()));

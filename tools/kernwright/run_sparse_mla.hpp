@@ -10,7 +10,6 @@
 namespace kernwright::tool {
 
 struct RunSparseMlaOptions {
-  std::string template_folder;  ///< Laid over the built-in templates; empty: those alone.
   OutputOptions output;
   std::string input_file;              ///< Empty: generated.
   std::string output_file;             ///< Empty: none.
@@ -21,10 +20,11 @@ struct RunSparseMlaOptions {
   std::optional<std::int64_t> topk;
   std::optional<double> churn;
   std::optional<std::uint64_t> seed;
-  std::string union_word;  ///< Empty: as a recording says, else auto.
-  std::string tile;        ///< Empty: as a recording says, else from the tuning tables.
-  std::string target;      ///< Empty: KERNWRIGHT_TARGET, else auto.
-  std::string write_list;  ///< The file for the launch list of what was prepared; empty: none.
+  std::string union_word;       ///< Empty: as a recording says, else auto.
+  std::string tile;             ///< Empty: as a recording says, else from the tuning tables.
+  std::string target;           ///< Empty: KERNWRIGHT_TARGET, else auto.
+  std::string template_folder;  ///< Laid over the built-in templates; empty: those alone.
+  std::string write_list;       ///< The file for the launch list of what was prepared; empty: none.
   bool deterministic = false;
   bool check = false;
 };

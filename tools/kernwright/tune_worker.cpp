@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 #include "console.hpp"
+#include "platform/file_system.hpp"
+#include "platform/write_all.hpp"
 #include "search/request_queue.hpp"
 #include "search/worker_measurer.hpp"
 #include "tuning_bench.hpp"
@@ -24,12 +24,8 @@ class Answers {
   Answers() : descriptor_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)) { ::dup2(STDERR_FILENO, STDOUT_FILENO); }
 
   void say(const std::string& line) const {
-    const std::string text = line + "\n";
-    for (std::size_t done = 0; done < text.size();) {
-      const ssize_t written = ::write(descriptor_, text.data() + done, text.size() - done);
-      if (written < 0 && errno != EINTR) return;  // a parent that is gone reads nothing: the reading thread ends the process
-      if (written > 0) done += static_cast<std::size_t>(written);
-    }
+    // A parent that is gone reads nothing: the reading thread ends the process.
+    [[maybe_unused]] const bool written = write_all(descriptor_, as_bytes(line + "\n"));
   }
 
  private:

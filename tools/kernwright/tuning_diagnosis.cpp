@@ -20,43 +20,50 @@ class TableRows {
   TableRows(TemplateSet& templates, std::vector<TuningDiagnosis::Device>& devices) : templates_(templates), devices_(devices) {}
 
   void add(const TuningRow& row) {
-    TemplateRows& rows = of(row.template_name);
-    ++rows.tiles;
-    if (!judge(row, rows) || row.measured.empty()) return;
+    Judged& judged = of(row.template_name);
+    ++judged.rows.tiles;
+    if (!judge(row, judged) || row.measured.empty()) return;
     for (TuningDiagnosis::Device& each : devices_) {
       if (closeness_to(row, each.device) >= Closeness::target) ++each.measured;
     }
   }
   void add(const PreferenceRow& row) {
-    TemplateRows& rows = of(row.template_name);
-    ++rows.preferences;
-    judge(row, rows);
+    Judged& judged = of(row.template_name);
+    ++judged.rows.preferences;
+    judge(row, judged);
   }
   std::vector<TemplateRows> take() {
     std::vector<TemplateRows> all;
-    for (auto& [name, rows] : by_name_) all.push_back(std::move(rows));
+    for (auto& [name, judged] : by_name_) all.push_back(std::move(judged.rows));
     return all;
   }
 
  private:
-  TemplateRows& of(const std::string& name) {
+  struct Judged {
+    TemplateRows rows;
+    std::shared_ptr<const TemplateDefinition> definition;  // null: not a built-in template
+  };
+
+  Judged& of(const std::string& name) {
     const auto [place, fresh] = by_name_.try_emplace(name);
-    TemplateRows& rows = place->second;
+    Judged& judged = place->second;
     if (fresh) {
-      rows.template_name = name;
-      const auto definition = templates_.find(name);
-      rows.known = definition.has_value();
-      if (definition) rows.digest = (*definition)->digest;
+      judged.rows.template_name = name;
+      if (auto definition = templates_.find(name)) {
+        judged.definition = std::move(*definition);
+        judged.rows.known = true;
+        judged.rows.digest = judged.definition->digest;
+      }
     }
-    return rows;
+    return judged;
   }
 
   /// Counts the row; whether it can count for anything.
   template <class Row>
-  bool judge(const Row& row, TemplateRows& rows) {
-    const auto definition = templates_.find(row.template_name);
-    if (!definition) return false;
-    if (std::string problem = row_problem(row, (*definition)->manifest); !problem.empty()) {
+  bool judge(const Row& row, Judged& judged) {
+    if (!judged.definition) return false;
+    TemplateRows& rows = judged.rows;
+    if (std::string problem = row_problem(row, judged.definition->manifest); !problem.empty()) {
       rows.wrong.push_back(std::move(problem));
       return false;
     }
@@ -67,13 +74,13 @@ class TableRows {
     }
     Closeness closest = Closeness::none;
     for (const TuningDiagnosis::Device& each : devices_) closest = std::max(closest, closeness_to(row, each.device));
-    ++rows.holding[static_cast<std::size_t>(closest)];
+    ++rows.holding(closest);
     return true;
   }
 
   TemplateSet& templates_;
   std::vector<TuningDiagnosis::Device>& devices_;
-  std::map<std::string, TemplateRows> by_name_;
+  std::map<std::string, Judged> by_name_;
 };
 
 void list_problems(TuningDiagnosis& diagnosis) {

@@ -17,10 +17,13 @@ struct TemplateRows {
   bool known = false;  ///< A built-in template. Another one is known once a program registers it, so these rows cannot be judged here.
   std::string digest;  ///< Of its sources as they are; empty where it is not known.
   std::size_t tiles = 0, preferences = 0;
-  std::array<std::size_t, 4> holding{};    ///< Rows that hold for a device that is here, by Closeness of the closest one.
-  std::size_t stale = 0;                   ///< Measured with other sources.
-  std::vector<std::string> stale_digests;  ///< Of which; each once.
-  std::vector<std::string> wrong;          ///< Why rows can never count, a sentence each.
+  std::array<std::size_t, 4> by_closeness{};  ///< Rows that hold, by Closeness to the closest device that is here.
+  std::size_t stale = 0;                      ///< Measured with other sources.
+  std::vector<std::string> stale_digests;     ///< Of which; each once.
+  std::vector<std::string> wrong;             ///< Why rows can never count, a sentence each.
+
+  [[nodiscard]] std::size_t& holding(Closeness closeness) { return by_closeness[static_cast<std::size_t>(closeness)]; }
+  [[nodiscard]] std::size_t holding(Closeness closeness) const { return by_closeness[static_cast<std::size_t>(closeness)]; }
 };
 
 struct TuningDiagnosis {

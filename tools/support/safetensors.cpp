@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "platform/write_all.hpp"
 #include "recording/safetensors_layout.hpp"
 
 namespace kernwright::support {
@@ -66,17 +67,6 @@ std::string read_exactly(int descriptor, std::uint64_t offset, std::span<std::by
     to = to.subspan(static_cast<std::size_t>(count));
   }
   return {};
-}
-
-bool write_all(int descriptor, std::span<const std::byte> bytes) {
-  constexpr std::size_t kOneWrite = std::size_t{1} << 30;
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor, bytes.data(), std::min(bytes.size(), kOneWrite));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
-  return true;
 }
 
 /// Where everything lies; invalid_argument where a tensor's bytes are not as many as its shape says.

@@ -1,14 +1,13 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "cases/step_down_cases.hpp"
+#include "fixtures/log_lines.hpp"
 #include "kernwright/sparse_mla_prefill.hpp"
 #include "ops/sparse_mla_options.hpp"
 
@@ -23,11 +22,10 @@ SparseMlaPrefillOptions legal_options() {
   return options;
 }
 
-UnionChoice choice(const SparseMlaPrefillOptions& options, const std::filesystem::path& tables = {},
-                   std::vector<std::string>* warnings = nullptr) {
+UnionChoice choice(const SparseMlaPrefillOptions& options, const std::filesystem::path& tables = {}, tests::LogLines* log = nullptr) {
   RuntimeOptions runtime_options;
   runtime_options.log_level = LogLevel::warn;
-  if (warnings != nullptr) runtime_options.log = [warnings](LogLevel, std::string_view line) { warnings->emplace_back(line); };
+  if (log != nullptr) runtime_options.log = log->callback();
   runtime_options.memory_only = true;
   if (!tables.empty()) runtime_options.tuning_folder = tables;
   auto runtime = Runtime::create(runtime_options);
@@ -138,13 +136,10 @@ TEST_CASE("sparse MLA options: a preferred group that is none, and one of other 
   const cases::TemporaryFolder folder;
   std::ofstream(folder.path() / "mine.toml") << "format = 1\n" + row(4, "when = { heads = 8, d_qk = 576 }\ndigest = \"old\"\n") +
                                                     row(3, "when = { heads = 8 }\n") + row(16, "when = { hedas = 8 }\n") + row(2, "");
-  std::vector<std::string> warnings;
-  CHECK(choice(legal_options(), folder.path(), &warnings).group_size == 2);
-  const auto said = [&](std::string_view part) {
-    return std::ranges::count_if(warnings, [&](const std::string& line) { return line.find(part) != std::string::npos; });
-  };
-  CHECK(warnings.size() == 3);
-  CHECK(said("holds for other sources of sparse_mla/prefill than these, and 1 of 4 rows for it is passed over") == 1);
-  CHECK(said("mine.toml prefers group_size 3") == 1);
-  CHECK(said("{ hedas = 8 }") == 1);
+  tests::LogLines log;
+  CHECK(choice(legal_options(), folder.path(), &log).group_size == 2);
+  CHECK(log.count(LogLevel::warn) == 3);
+  CHECK(log.containing("holds for other sources of sparse_mla/prefill than these, and 1 of 4 rows for it is passed over") == 1);
+  CHECK(log.containing("mine.toml prefers group_size 3") == 1);
+  CHECK(log.containing("{ hedas = 8 }") == 1);
 }

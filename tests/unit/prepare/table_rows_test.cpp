@@ -2,12 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cases/scale_template.hpp"
+#include "fixtures/log_lines.hpp"
 #include "fixtures/temporary_folder.hpp"
 #include "prepare/options.hpp"
 #include "prepare/runtime_state.hpp"
@@ -35,10 +35,7 @@ class Tuned {
     options.memory_only = true;
     options.tuning_folder = folder_.path();
     options.log_level = LogLevel::info;
-    options.log = [this](LogLevel level, std::string_view line) {
-      const std::lock_guard lock(mutex_);
-      (level == LogLevel::warn ? warnings_ : infos_).emplace_back(line);
-    };
+    options.log = log_.callback();
     auto resolved = resolve_options(std::move(options));
     REQUIRE(resolved);
     state_ = Runtime::State::create(std::move(*resolved));
@@ -69,14 +66,13 @@ class Tuned {
   }
   [[nodiscard]] const Runtime& runtime() const { return *runtime_; }
   [[nodiscard]] Runtime::State& state() const { return *state_; }
-  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
-  [[nodiscard]] const std::vector<std::string>& infos() const { return infos_; }
+  [[nodiscard]] std::vector<std::string> warnings() const { return log_.lines(LogLevel::warn); }
+  [[nodiscard]] const LogLines& log() const { return log_; }
   [[nodiscard]] std::string file() const { return (folder_.path() / "mine.toml").string(); }
 
  private:
   TemporaryFolder folder_;
-  std::mutex mutex_;
-  std::vector<std::string> warnings_, infos_;
+  LogLines log_;
   std::shared_ptr<Runtime::State> state_;
   std::optional<Runtime> runtime_;
 };
@@ -96,7 +92,7 @@ TEST_CASE("table rows: where a row's tile is not legal the next row that matches
   REQUIRE(tuned.warnings().size() == 1);
   CHECK_MESSAGE(holds(tuned.warnings()[0], tuned.file()), tuned.warnings()[0]);
   CHECK_MESSAGE(holds(tuned.warnings()[0], "plain:m1n41s1w1"), tuned.warnings()[0]);
-  CHECK(tuned.infos().end() == std::ranges::find_if(tuned.infos(), [](const auto& line) { return holds(line, "a default tile runs"); }));
+  CHECK(tuned.log().containing("a default tile runs") == 0);
 
   Tuned other(rows);
   CHECK(other.warmed(1) == std::vector<std::string>{"plain:m1n40s1w2"});
@@ -174,9 +170,9 @@ TEST_CASE("table rows: a default tile is a warning where somebody measured the t
   Tuned unmeasured(row("plain:m1n40s1w2", "", "sm_80"));
   CHECK(unmeasured.tile(1, h200) == "plain:m1n1024s1w1");
   CHECK(unmeasured.warnings().empty());
-  CHECK(std::ranges::any_of(unmeasured.infos(), [](const auto& line) {
-    return line == "no tuning table has a tile of test/scale (factor=1) on NVIDIA H200 (sm_90a): a default tile runs";
-  }));
+  const auto lines = unmeasured.log().lines();
+  const std::string said = "no tuning table has a tile of test/scale (factor=1) on NVIDIA H200 (sm_90a): a default tile runs";
+  CHECK(std::ranges::find(lines, said) != lines.end());
 
   // A row that was passed over has its own warning, and that one says what to do.
   Tuned stale(row("plain:m1n40s1w2", std::string("measured = \"here\"\n") + kOtherDigest, "sm_90a"));

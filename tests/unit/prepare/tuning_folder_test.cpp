@@ -1,11 +1,12 @@
 // A folder of tuning tables that is none: said where a variable names it, refused where an option does.
 #include <doctest/doctest.h>
 
-#include <mutex>
+#include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "cases/scale_template.hpp"
+#include "fixtures/log_lines.hpp"
 #include "fixtures/temporary_folder.hpp"
 #include "fixtures/variable.hpp"
 #include "kernwright/runtime.hpp"
@@ -16,20 +17,16 @@ using namespace kernwright::tests;
 namespace {
 
 struct Prepared {
+  std::shared_ptr<LogLines> log;  // outlives the kernels, whose runtime logs into it
   Result<Kernel> first, second;
-  std::vector<std::string> warnings, others;
 };
 
 /// Two prepares that read the tables.
 Prepared prepare_twice(RuntimeOptions options) {
-  std::vector<std::string> warnings, others;
-  std::mutex mutex;
+  auto log = std::make_shared<LogLines>();
   options.memory_only = true;
   options.log_level = LogLevel::info;
-  options.log = [&](LogLevel level, std::string_view line) {
-    const std::lock_guard lock(mutex);
-    (level == LogLevel::warn ? warnings : others).emplace_back(line);
-  };
+  options.log = log->callback();
   const auto runtime = Runtime::create(std::move(options));
   REQUIRE(runtime);
   REQUIRE(runtime->register_template(cases::scale_template()));
@@ -39,13 +36,7 @@ Prepared prepare_twice(RuntimeOptions options) {
   };
   Result<Kernel> first = prepare(1);
   Result<Kernel> second = prepare(2);
-  return {std::move(first), std::move(second), std::move(warnings), std::move(others)};
-}
-
-std::size_t containing(const std::vector<std::string>& lines, std::string_view part) {
-  std::size_t n = 0;
-  for (const std::string& line : lines) n += line.find(part) != std::string::npos ? 1 : 0;
-  return n;
+  return {std::move(log), std::move(first), std::move(second)};
 }
 
 }  // namespace
@@ -60,9 +51,9 @@ TEST_CASE("tuning folder: a variable that names no folder is one warning, and th
     const Prepared prepared = prepare_twice({});
     CHECK(prepared.first);
     CHECK(prepared.second);
-    REQUIRE(prepared.warnings.size() == 1);
-    CHECK(prepared.warnings.front() ==
-          "KERNWRIGHT_TUNING_DIR=" + named.string() + ": " + why + ": the built-in tuning tables alone are used");
+    const auto warnings = prepared.log->lines(LogLevel::warn);
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings.front() == "KERNWRIGHT_TUNING_DIR=" + named.string() + ": " + why + ": the built-in tuning tables alone are used");
   }
 }
 
@@ -80,7 +71,7 @@ TEST_CASE("tuning folder: an option that names no folder is the error of the pre
                                               ": there is no such folder; name a folder that tuning tables (*.toml) stand in, or leave "
                                               "the option out");
   CHECK_FALSE(prepared.second);
-  CHECK(prepared.warnings.empty());
+  CHECK(prepared.log->count(LogLevel::warn) == 0);
   options.tuning_folder = folder.path() / "file.toml";
   prepared = prepare_twice(options);
   REQUIRE_FALSE(prepared.first);
@@ -94,8 +85,8 @@ TEST_CASE("tuning folder: one without a table is a line of the log") {
   const Variable variable("KERNWRIGHT_TUNING_DIR", folder.path().c_str());
   const Prepared prepared = prepare_twice({});
   CHECK(prepared.first);
-  CHECK(prepared.warnings.empty());
-  CHECK(containing(prepared.others, "KERNWRIGHT_TUNING_DIR=" + folder.path().string() + ": no file *.toml is in it") == 1);
+  CHECK(prepared.log->count(LogLevel::warn) == 0);
+  CHECK(prepared.log->containing("KERNWRIGHT_TUNING_DIR=" + folder.path().string() + ": no file *.toml is in it") == 1);
 }
 
 TEST_CASE("tuning folder: a table that is wrong is the error of the prepare, with the file's line and what named the folder") {

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 ChildOptions sealed_in(const fs::path& read_only, const fs::path& writable) {
   ChildOptions options = in_store(writable);
   options.environment["KERNWRIGHT_CACHE_STORES"] = read_only.string();
-  options.environment.insert_or_assign("KERNWRIGHT_SEALED", std::string(1, '1'));
+  options.environment.insert_or_assign("KERNWRIGHT_SEALED", std::string(1, '1'));  // "1" itself: a false warning of GCC 12 (-Wrestrict)
   options.environment.insert_or_assign("CXX", "/no/such/compiler");
   options.environment.insert_or_assign("KERNWRIGHT_NVRTC", "/no/such/libnvrtc.so");
   return options;

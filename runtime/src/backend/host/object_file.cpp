@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "platform/file_system.hpp"
+#include "platform/write_all.hpp"
 
 namespace kernwright::host {
 namespace {
@@ -40,16 +41,6 @@ const char* elf_problem(std::span<const std::byte> binary) {
     if (segment.p_offset > binary.size() || segment.p_filesz > binary.size() - segment.p_offset) return "cut short";
   }
   return nullptr;
-}
-
-bool write_all(int file, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
-  return true;
 }
 
 std::string last_error() {

@@ -11,6 +11,8 @@
 #include <system_error>
 
 #include "platform/file_descriptor.hpp"
+#include "platform/file_system.hpp"
+#include "platform/write_all.hpp"
 
 namespace kernwright::host {
 
@@ -49,13 +51,8 @@ Result<> TemporaryFolder::write(std::string_view name, std::string_view content)
   if (error) return fail(ErrorCode::io, fmt::format("cannot make the folder of {}: {}", path.string(), error.message()));
   const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file) return fail(ErrorCode::io, fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
-  while (!content.empty()) {
-    const ssize_t count = ::write(file.get(), content.data(), content.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail(ErrorCode::io, fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
-    content.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return {};
+  if (write_all(file.get(), as_bytes(content))) return {};
+  return fail(ErrorCode::io, fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
 }
 
 }  // namespace kernwright::host
