@@ -246,6 +246,24 @@ TEST_CASE("command line: a wrong answer is exit code 1") {
   CHECK(!json["check"]["first_failure"].get<std::string>().empty());
 }
 
+TEST_CASE("command line: run and bench ask for the tile that --tile names") {
+  const std::string tile = "\"portable:m16n16s1w4\"";
+  const std::vector<std::string> host{"--target", "host", "--quiet"};
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"run", "sparse-mla", "--tokens", "9", "--topk", "6", "--heads", "2", "--json"},
+        {"run", "paged-kv", "--batch", "2", "--tokens", "20", "--heads", "2", "--json"},
+        {"bench", "sparse-mla", "--shapes", "1x9", "--churn", "0.3", "--topk", "6", "--heads", "2", "--repetitions", "1", "--json", "-"},
+        {"bench", "paged-mla", "--points", "2:1x16", "--block-table", "none", "--repetitions", "1", "--json", "-"}}) {
+    CAPTURE(words[0] + " " + words[1]);
+    const ChildResult by_default = kernwright_program(words + host);
+    CHECK_MESSAGE(by_default.exit_code == 0, by_default.err);
+    CHECK_FALSE(contains(by_default.out, tile));
+    const ChildResult asked = kernwright_program(words + host + std::vector<std::string>{"--tile", "portable:m16n16s1w4"});
+    CHECK_MESSAGE(asked.exit_code == 0, asked.err);
+    CHECK_CONTAINS(asked.out, tile);
+  }
+}
+
 TEST_CASE("command line: run takes templates that are laid over the built-in ones, and sees a fault in them") {
   const TemporaryFolder folder;
   const auto templates =
